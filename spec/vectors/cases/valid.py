@@ -68,7 +68,7 @@ def many_shards() -> Cache:
 
 def lz4_mixed() -> Cache:
     payloads = [b"a" * 1000, noise(200), b"", b"abcabcabc" * 50, b"short", bytes(70_000), b"x" * 13, noise(40) + b"y" * 400 + noise(40)]
-    return Cache(payloads, [Field("i", "int64")], [list(range(8))], codec="lz4", max_shard_bytes=1000)
+    return Cache(payloads, [Field("i", "int64")], [list(range(8))], codec="lz4", max_shard_bytes=600)
 
 
 _HAND = {
@@ -92,7 +92,7 @@ def lz4_never() -> Cache:
 
 
 def empty_payloads() -> Cache:
-    return Cache([b""] * 5, [Field("i", "int64")], [[5, 4, 3, 2, 1]], max_shard_bytes=176)
+    return Cache([b""] * 5, [Field("i", "int64")], [[5, 4, 3, 2, 1]], max_shard_bytes=144)
 
 
 def optional_unknown() -> Cache:
