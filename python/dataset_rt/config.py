@@ -11,8 +11,9 @@ import numbers
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from dataset_rt._arguments import MAX_I64, MAX_U64, describe
 from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
+
+from dataset_rt._arguments import MAX_I64, MAX_U64, describe
 
 __all__ = [
     "DEFAULT_WRITER_CONFIG",

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pickle
-from pathlib import Path  # noqa: TC003 - tools ask named tuples for their types
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from dataset_rt.dataset import CachedDataset
     from typing_extensions import Self
+
+    from dataset_rt.dataset import CachedDataset
 
 __all__ = [
     "CacheSourcesDatasetError",
