@@ -1,7 +1,7 @@
 """The compiled core of DatasetRT. Private: use the names of the `dataset_rt` package."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, Literal, TypeAlias, final
 
 from typing_extensions import Self
 
