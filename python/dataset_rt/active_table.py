@@ -109,6 +109,13 @@ def to_frame(table: object) -> pl.DataFrame:
             return _detached(pl.DataFrame(table))
     except pl.exceptions.DuplicateError as error:
         raise MetadataTableError(f"two columns of the table have one name: {error}") from error
+    except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
+        if isinstance(error, MetadataTableTypeError):
+            raise
+        raise MetadataTableTypeError(
+            f"the {type(table).__module__}.{type(table).__name__} can't be read as a table of "
+            f"Polars: {error}"
+        ) from error
     raise MetadataTableTypeError(
         "the metadata table must be a Polars DataFrame or LazyFrame, a pandas DataFrame, or an "
         f"object with __arrow_c_stream__, found {type(table).__name__}"
@@ -209,8 +216,7 @@ def _wrong_type(name: str, found: pl.DataType, allowed: str, target: str) -> Met
 
 def _identity(column: pl.Series) -> pl.Series:
     _refuse_nulls(column)
-    negative = column < 0
-    if column.dtype.is_signed_integer() and negative.any():
+    if column.dtype.is_signed_integer() and (negative := column < 0).any():
         row = _first(negative)
         raise MetadataTableError(
             f"column {column.name!r} must not be negative, found {column[row]} in row {row}",

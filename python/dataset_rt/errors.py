@@ -234,15 +234,16 @@ class SchemaConflictError(DatasetRTError, ValueError):
     """The other cache and its type."""
 
 
-class StorageError(DatasetRTError, OSError):
+class StorageError(_DiskError):
     """The operating system refused to read or write. `errno` and `filename` say what and where."""
 
-    _parts = ("errno", "filename")
+    _parts = ("path", "errno")
 
     def _builtin_arguments(self, message: str, parts: dict[str, Any]) -> tuple[Any, ...]:
+        _, _, filename = super()._builtin_arguments(message, parts)
         if parts.get("errno") is None:
-            parts["errno"] = _errno.EIO
-        return parts["errno"], message, parts.get("filename")
+            parts["errno"] = self._default_errno
+        return parts["errno"], message, filename
 
 
 class MetadataTableError(DatasetRTError, ValueError):
