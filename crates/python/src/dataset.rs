@@ -40,10 +40,18 @@ impl NativeDataset {
     ) -> PyResult<Self> {
         let options = reader_options(options)?;
         let pool = pool.clone();
-        let dataset = detached(py, move |cancel: &Cancel| Dataset::open(pool, paths, options, cancel))?;
+        let dataset = detached(py, move |cancel: &Cancel| {
+            Dataset::open(pool, paths, options, cancel)
+        })?;
         let vocabulary = Arc::new(Vocabulary::new(py, dataset.caches()));
         let single = BlockContext::new(vocabulary.clone(), None);
-        Ok(Self { shared: Arc::new(Shared { dataset, vocabulary }), single })
+        Ok(Self {
+            shared: Arc::new(Shared {
+                dataset,
+                vocabulary,
+            }),
+            single,
+        })
     }
 
     fn dataset(&self) -> &Dataset {
@@ -58,7 +66,13 @@ impl NativeDataset {
         let data = payloads
             .take(0)
             .ok_or_else(|| PyValueError::new_err("no payload was allocated"))?;
-        Ok(CachedSample::stored(data, self.single.clone(), 0, sample.cache, sample.sample))
+        Ok(CachedSample::stored(
+            data,
+            self.single.clone(),
+            0,
+            sample.cache,
+            sample.sample,
+        ))
     }
 }
 
@@ -66,7 +80,11 @@ impl NativeDataset {
 impl NativeDataset {
     #[getter]
     fn cache_paths(&self) -> Vec<PathBuf> {
-        self.dataset().caches().iter().map(|cache| cache.path().to_owned()).collect()
+        self.dataset()
+            .caches()
+            .iter()
+            .map(|cache| cache.path().to_owned())
+            .collect()
     }
 
     fn cache_info<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
@@ -77,8 +95,8 @@ impl NativeDataset {
                 let manifest = cache.manifest();
                 let info = PyDict::new(py);
                 info.set_item("path", cache.path())?;
-                info.set_item("name", &manifest.source_name)?;
-                info.set_item("fingerprint", &manifest.fingerprint)?;
+                info.set_item("name", &manifest.source.name)?;
+                info.set_item("fingerprint", &manifest.source.fingerprint)?;
                 info.set_item("created", &manifest.created)?;
                 info.set_item("writer", &manifest.writer)?;
                 info.set_item("samples", manifest.samples)?;
@@ -149,7 +167,9 @@ impl NativeDataset {
         if drop_last {
             window.len -= window.len % size;
         }
-        let stream = self.dataset().blocks(window, BlockSizing::Exact(batch_size.max(1)));
+        let stream = self
+            .dataset()
+            .blocks(window, BlockSizing::Exact(batch_size.max(1)));
         Ok(NativeBatchIterator::new(self.shared.clone(), stream, size))
     }
 
@@ -160,14 +180,17 @@ impl NativeDataset {
         stream: u32,
     ) -> PyResult<(u64, u64, u64)> {
         let batches = import_stream(table)?;
-        let report = py.detach(|| self.dataset().update(&batches, stream)).into_py(py)?;
+        let report = py
+            .detach(|| self.dataset().update(&batches, stream))
+            .into_py(py)?;
         Ok((report.kept, report.duplicated, report.dropped))
     }
 
     #[pyo3(signature = (columns=None))]
     fn export(&self, py: Python<'_>, columns: Option<Vec<String>>) -> PyResult<NativeTable> {
-        let (schema, batches) =
-            py.detach(|| self.dataset().export(columns.as_deref())).into_py(py)?;
+        let (schema, batches) = py
+            .detach(|| self.dataset().export(columns.as_deref()))
+            .into_py(py)?;
         Ok(NativeTable::new(schema, batches))
     }
 
@@ -181,7 +204,10 @@ impl NativeDataset {
         self.read_one(py, sample)
     }
 
-    #[allow(clippy::host_endian_bytes, reason = "from NumPy on this machine, never from the disk")]
+    #[allow(
+        clippy::host_endian_bytes,
+        reason = "from NumPy on this machine, never from the disk"
+    )]
     fn take(&self, py: Python<'_>, rows: &Bound<'_, PyBytes>) -> PyResult<NativeBatch> {
         release_abandoned(py);
         let rows: Vec<i64> = rows
@@ -217,6 +243,8 @@ impl NativeDataset {
         epoch_len: Option<u64>,
         stream: u32,
     ) -> PyResult<()> {
-        self.dataset().set_cursor(next_position, epoch_len, stream).into_py(py)
+        self.dataset()
+            .set_cursor(next_position, epoch_len, stream)
+            .into_py(py)
     }
 }

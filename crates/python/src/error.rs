@@ -37,7 +37,10 @@ pub(crate) fn to_py(py: Python<'_>, error: Error) -> PyErr {
     }
 }
 
-#[allow(clippy::too_many_lines, reason = "one arm per variant; splitting would hide that it is a table")]
+#[allow(
+    clippy::too_many_lines,
+    reason = "one arm per variant; splitting would hide that it is a table"
+)]
 fn convert(py: Python<'_>, error: Error) -> PyResult<PyErr> {
     let message = error.to_string();
     let attributes = PyDict::new(py);
@@ -67,7 +70,12 @@ fn convert(py: Python<'_>, error: Error) -> PyResult<PyErr> {
             attributes.set_item("path", path)?;
             "CacheNotFoundError"
         }
-        Error::Damaged { path, sample, offset, source } => {
+        Error::Damaged {
+            path,
+            sample,
+            offset,
+            source,
+        } => {
             attributes.set_item("path", path)?;
             match source.code() {
                 "version_unsupported" => "CacheVersionError",
@@ -82,7 +90,12 @@ fn convert(py: Python<'_>, error: Error) -> PyResult<PyErr> {
                 }
             }
         }
-        Error::SchemaConflict { field, first, second, .. } => {
+        Error::SchemaConflict {
+            field,
+            first,
+            second,
+            ..
+        } => {
             attributes.set_item("field", field)?;
             attributes.set_item("first", first)?;
             attributes.set_item("second", second)?;
@@ -93,7 +106,9 @@ fn convert(py: Python<'_>, error: Error) -> PyResult<PyErr> {
             attributes.set_item("path", path)?;
             "StorageError"
         }
-        Error::Table { fault, column, row, .. } => {
+        Error::Table {
+            fault, column, row, ..
+        } => {
             attributes.set_item("column", column)?;
             attributes.set_item("row", row)?;
             match fault {
@@ -101,7 +116,11 @@ fn convert(py: Python<'_>, error: Error) -> PyResult<PyErr> {
                 Fault::Value => "MetadataTableError",
             }
         }
-        Error::UnknownSample { cache_id, sample_id, .. } => {
+        Error::UnknownSample {
+            cache_id,
+            sample_id,
+            ..
+        } => {
             attributes.set_item("cache_id", cache_id)?;
             attributes.set_item("sample_id", sample_id)?;
             "UnknownSampleError"

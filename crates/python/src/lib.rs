@@ -39,7 +39,14 @@ fn fold_source_name(name: &str) -> String {
 #[pymodule(gil_used = false)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add("build_profile", if cfg!(debug_assertions) { "debug" } else { "release" })?;
+    module.add(
+        "build_profile",
+        if cfg!(debug_assertions) {
+            "debug"
+        } else {
+            "release"
+        },
+    )?;
     module.add_class::<arrow::NativeBinary>()?;
     module.add_class::<arrow::NativeTable>()?;
     module.add_class::<batch::NativeBatch>()?;

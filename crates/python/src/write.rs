@@ -48,7 +48,10 @@ pub(crate) struct NativeOutcome {
 impl NativeOutcome {
     fn failed(py: Python<'_>, error: PyErr) -> Self {
         let value = error.into_value(py).into_any();
-        let reason = value.bind(py).str().map_or_else(|_| String::new(), |text| text.to_string());
+        let reason = value
+            .bind(py)
+            .str()
+            .map_or_else(|_| String::new(), |text| text.to_string());
         Self {
             status: "error",
             path: None,
@@ -114,9 +117,7 @@ pub(crate) fn write(
     outcomes
         .into_iter()
         .map(|outcome| {
-            outcome.ok_or_else(|| {
-                to_py(py, Error::Internal("a source has no outcome".to_owned()))
-            })
+            outcome.ok_or_else(|| to_py(py, Error::Internal("a source has no outcome".to_owned())))
         })
         .collect()
 }
@@ -238,7 +239,8 @@ impl Run<'_, '_> {
             let pulled = puller.pull();
             if self.profiled {
                 let times = std::mem::take(&mut puller.times);
-                self.session.add_python_times(times.python_next, times.python_extract);
+                self.session
+                    .add_python_times(times.python_next, times.python_extract);
             }
             let pulled = pulled?;
             if let (false, Some(builder)) = (started, puller.builder()) {
@@ -250,7 +252,10 @@ impl Run<'_, '_> {
             }
             if dataset_rt_runtime::PayloadList::len(&pulled.payloads) > 0 {
                 let payloads = Box::new(pulled.payloads);
-                let block = InputBlock { payloads, columns: pulled.columns };
+                let block = InputBlock {
+                    payloads,
+                    columns: pulled.columns,
+                };
                 writer.submit(block).into_py(py)?;
             }
             if pulled.ended {
@@ -309,7 +314,10 @@ impl Run<'_, '_> {
         }
         self.told = Instant::now();
         // Sources commit in order, so the first unfinished one is the one whose samples arrive now.
-        let active = self.finishing.first().map_or(self.current, |finishing| finishing.job);
+        let active = self
+            .finishing
+            .first()
+            .map_or(self.current, |finishing| finishing.job);
         let progress = self.session.progress();
         let snapshot = PyDict::new(py);
         snapshot.set_item("source", active)?;
@@ -319,7 +327,10 @@ impl Run<'_, '_> {
         snapshot.set_item("stored_bytes", progress.stored_bytes)?;
         snapshot.set_item(
             "sources_done",
-            self.outcomes.iter().filter(|outcome| outcome.is_some()).count(),
+            self.outcomes
+                .iter()
+                .filter(|outcome| outcome.is_some())
+                .count(),
         )?;
         snapshot.set_item("sources_total", self.outcomes.len())?;
         snapshot.set_item("elapsed", self.started.elapsed().as_secs_f64())?;

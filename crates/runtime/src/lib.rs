@@ -18,4 +18,4 @@ pub use sampler::{
     SamplerConfig, SavedPosition, Step, StreamProgress, TableDigests, WeightsDigest, WindowError,
     caches_digest, window_end,
 };
-pub use weights::{Normalize, balanced_weight};
+pub use weights::{Normalize, NullClass, balanced_weight};
