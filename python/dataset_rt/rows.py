@@ -121,6 +121,9 @@ def _positions(indices: Any, length: int, *, masks: bool = True) -> bytes:  # no
         import numpy as np  # noqa: PLC0415 - whoever has arrays has it
 
         return _from_numpy(np.asarray(indices), length, masks=masks)
+    if isinstance(indices, (bytes, bytearray)):
+        # They would iterate as integers.
+        raise _wrong_kind(indices)
     try:
         items = list(iter_any(indices))
     except TypeError:

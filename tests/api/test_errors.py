@@ -129,7 +129,8 @@ def test_os_errors_carry_errno_and_filename(cls: Any, number: int) -> None:
 
 def test_storage_error_keeps_the_systems_errno() -> None:
     error = errors.StorageError("no space", path="/a", errno=errno.ENOSPC)
-    assert error.errno == errno.ENOSPC
+    assert (error.errno, error.filename) == (errno.ENOSPC, "/a")
+    assert errors.StorageError("no space", filename="/b").filename == "/b"
     with pytest.raises(OSError, match="no space"):
         raise error
 
@@ -154,5 +155,5 @@ def test_documented() -> None:
     for cls, (builtin, parts) in ERRORS.items():
         assert rows[cls.__name__] == builtin.__name__
         row = next(line for line in page.splitlines() if line.startswith(f"| `{cls.__name__}`"))
-        for name in parts.keys() - {"errno"}:
+        for name in parts.keys() - {"errno", "filename"}:
             assert f"`{name}`" in row
