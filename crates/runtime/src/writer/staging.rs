@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use dataset_rt_format::SHARD_DIR;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use sha2::{Digest, Sha256};
 
@@ -193,7 +194,7 @@ impl Tmp {
         live
     }
 
-    /// Makes a staging folder for a source, and takes its lease.
+    /// Makes a staging folder for a source, and takes its lease. After an error nothing of it is left.
     pub(crate) fn stage(&self, base: &Path, name: &str) -> Result<Staging> {
         let owner = Owner::current();
         for _ in 0..ATTEMPTS {
@@ -201,15 +202,18 @@ impl Tmp {
             if !disk::create_dir(&path)? {
                 continue;
             }
-            // From here on the drop of `staging` removes the folder.
-            let mut staging =
-                Staging { base: base.to_path_buf(), path, lease: None, pid: std::process::id() };
-            let folder = open_folder(&staging.path)
-                .map_err(|errno| Error::io("open", staging.path.clone(), errno.into()))?;
+            let folder = match open_folder(&path) {
+                Ok(folder) => folder,
+                Err(errno) => {
+                    disk::remove_dir_if_empty(&path);
+                    return Err(Error::io("open", path, errno.into()));
+                }
+            };
             // Without locks the owner in the folder's name, and in the end its age, have to do.
             try_lock(&folder);
-            staging.lease = Some(Locked { folder, pid: staging.pid });
-            return Ok(staging);
+            let pid = std::process::id();
+            let lease = Some(Locked { folder, pid });
+            return Ok(Staging { base: base.to_path_buf(), path, lease, pid });
         }
         let source = io::Error::from(io::ErrorKind::AlreadyExists);
         Err(Error::io("create directory", self.path.clone(), source))
@@ -229,13 +233,15 @@ fn is_at(folder: &OwnedFd, path: &Path) -> bool {
     }
 }
 
-/// Time since anything changed in a staging folder; a writer at work changes `cache/index.bin` all the time.
+/// Time since anything changed in a staging folder.
 fn folder_age(path: &Path) -> Duration {
     let list = |path: &Path| -> Vec<PathBuf> {
         fs::read_dir(path).map_or_else(|_| Vec::new(), |entries| entries.flatten().map(|e| e.path()).collect())
     };
     let cache = path.join(CACHE);
-    let inside: Vec<PathBuf> = list(path).into_iter().chain(list(&cache)).collect();
+    let shards = cache.join(SHARD_DIR);
+    let inside: Vec<PathBuf> =
+        [path, &cache, &shards].into_iter().flat_map(list).collect();
     age_of(std::iter::once(path).chain(inside.iter().map(PathBuf::as_path)))
 }
 
