@@ -92,13 +92,26 @@ fn refused(operation: &'static str, path: &Path, needed: Option<u64>, source: io
         source.raw_os_error().map(Errno::from_raw_os_error),
         Some(Errno::NOSPC | Errno::DQUOT)
     );
-    let hint = if full { space_hint(path, needed) } else { String::new() };
-    Error::Io { operation, path: path.to_path_buf(), hint, source }
+    let hint = if full {
+        space_hint(path, needed)
+    } else {
+        String::new()
+    };
+    Error::Io {
+        operation,
+        path: path.to_path_buf(),
+        hint,
+        source,
+    }
 }
 
 fn space_hint(path: &Path, needed: Option<u64>) -> String {
     let found = path.ancestors().find_map(|place| {
-        let place = if place.as_os_str().is_empty() { Path::new(".") } else { place };
+        let place = if place.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            place
+        };
         rustix::fs::statvfs(place).ok()
     });
     match found {
@@ -108,7 +121,10 @@ fn space_hint(path: &Path, needed: Option<u64>) -> String {
             found.f_bavail.saturating_mul(found.f_frsize)
         ),
         None => {
-            format!("; {} bytes needed, the number of free bytes is unknown", needed.unwrap_or(1))
+            format!(
+                "; {} bytes needed, the number of free bytes is unknown",
+                needed.unwrap_or(1)
+            )
         }
     }
 }
@@ -125,7 +141,11 @@ impl OutFile {
     /// Makes the file; an existing one, or a link in its place, is an error.
     pub(crate) fn create(path: PathBuf) -> Result<Self> {
         let file = attempt(Operation::CreateFile, &path, || {
-            OpenOptions::new().read(true).write(true).create_new(true).open(&path)
+            OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create_new(true)
+                .open(&path)
         })
         .map_err(|source| refused("create", &path, None, source))?;
         Ok(Self { file, path, len: 0 })
@@ -158,10 +178,11 @@ impl OutFile {
     pub(crate) fn write_at(&mut self, bytes: &[u8], mut offset: u64) -> Result<()> {
         let mut rest = bytes;
         while !rest.is_empty() {
-            let written =
-                attempt(Operation::Write, &self.path, || self.file.write_at(rest, offset))
-                    .and_then(some_progress)
-                    .map_err(|source| self.write_refused(rest, source))?;
+            let written = attempt(Operation::Write, &self.path, || {
+                self.file.write_at(rest, offset)
+            })
+            .and_then(some_progress)
+            .map_err(|source| self.write_refused(rest, source))?;
             rest = rest.get(written..).unwrap_or_default();
             offset += written as u64;
         }
@@ -188,12 +209,18 @@ impl OutFile {
 
 /// A write that takes no byte would be repeated for ever.
 fn some_progress(written: usize) -> io::Result<usize> {
-    if written == 0 { Err(io::ErrorKind::WriteZero.into()) } else { Ok(written) }
+    if written == 0 {
+        Err(io::ErrorKind::WriteZero.into())
+    } else {
+        Ok(written)
+    }
 }
 
 /// Makes one directory. `false`: something has that name already.
 pub(crate) fn create_dir(path: &Path) -> Result<bool> {
-    match attempt(Operation::CreateDir, path, || DirBuilder::new().create(path)) {
+    match attempt(Operation::CreateDir, path, || {
+        DirBuilder::new().create(path)
+    }) {
         Ok(()) => Ok(true),
         Err(source) if source.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(source) => Err(refused("create directory", path, None, source)),
@@ -217,7 +244,11 @@ pub(crate) fn create_dir_all(path: &Path) -> Result<()> {
             return Err(Error::io("create directory", directory, source));
         }
         if let Some(parent) = directory.parent() {
-            sync_dir(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })?;
+            sync_dir(if parent.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                parent
+            })?;
         }
     }
     Ok(())
@@ -288,7 +319,13 @@ fn while_busy(mut call: impl FnMut() -> io::Result<()>) -> io::Result<()> {
 pub(crate) fn rename_dir_noreplace(from: &Path, to: &Path) -> Result<Renamed> {
     let first = while_busy(|| {
         attempt(Operation::RenameNoReplace, to, || {
-            Ok(rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)?)
+            Ok(rustix::fs::renameat_with(
+                CWD,
+                from,
+                CWD,
+                to,
+                RenameFlags::NOREPLACE,
+            )?)
         })
     });
     let outcome = match first {
@@ -312,7 +349,13 @@ pub(crate) fn rename_dir_noreplace(from: &Path, to: &Path) -> Result<Renamed> {
 pub(crate) fn exchange_dirs(new: &Path, standing: &Path, aside: &Path) -> Result<()> {
     let first = while_busy(|| {
         attempt(Operation::Exchange, standing, || {
-            Ok(rustix::fs::renameat_with(CWD, new, CWD, standing, RenameFlags::EXCHANGE)?)
+            Ok(rustix::fs::renameat_with(
+                CWD,
+                new,
+                CWD,
+                standing,
+                RenameFlags::EXCHANGE,
+            )?)
         })
     });
     match first {

@@ -30,7 +30,11 @@ fn hook<'a>(
     let guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let below = below.to_path_buf();
     set_hook(Some(Arc::new(move |operation, path| {
-        if path.starts_with(&below) { answer(operation) } else { Ok(()) }
+        if path.starts_with(&below) {
+            answer(operation)
+        } else {
+            Ok(())
+        }
     })));
     Hooked(guard)
 }
@@ -79,7 +83,10 @@ fn a_full_disk_is_told_with_numbers() {
         let _hooked = hook(base.path(), fails_first(Operation::Write, errno, 1));
         let mut file = OutFile::create(path.clone()).unwrap();
         let message = file.append(&[0; 1234]).unwrap_err().to_string();
-        assert!(message.starts_with(&path.display().to_string()), "{message}");
+        assert!(
+            message.starts_with(&path.display().to_string()),
+            "{message}"
+        );
         assert!(message.contains("can't write"), "{message}");
         assert!(message.contains("1234 bytes needed"), "{message}");
         assert!(message.contains("bytes free"), "{message}");
@@ -92,7 +99,10 @@ fn a_sync_that_fails_is_an_error_and_one_that_is_not_to_be_had_is_none() {
     let _hooked = hook(base.path(), fails_first(Operation::SyncDir, Errno::IO, 1));
     assert!(sync_dir(base.path()).is_err());
     drop(_hooked);
-    let _hooked = hook(base.path(), fails_first(Operation::SyncDir, Errno::INVAL, 1));
+    let _hooked = hook(
+        base.path(),
+        fails_first(Operation::SyncDir, Errno::INVAL, 1),
+    );
     sync_dir(base.path()).unwrap();
 }
 
@@ -100,12 +110,23 @@ fn a_sync_that_fails_is_an_error_and_one_that_is_not_to_be_had_is_none() {
 fn a_rename_meets_busy_a_bounded_number_of_times() {
     let base = tempfile::tempdir().unwrap();
     let (new, standing) = dirs(base.path());
-    let _hooked = hook(base.path(), fails_first(Operation::RenameNoReplace, Errno::BUSY, u32::MAX));
-    let message = rename_dir_noreplace(&new, &standing).unwrap_err().to_string();
+    let _hooked = hook(
+        base.path(),
+        fails_first(Operation::RenameNoReplace, Errno::BUSY, u32::MAX),
+    );
+    let message = rename_dir_noreplace(&new, &standing)
+        .unwrap_err()
+        .to_string();
     assert!(message.contains("rename"), "{message}");
     drop(_hooked);
-    let _hooked = hook(base.path(), fails_first(Operation::RenameNoReplace, Errno::BUSY, 2));
-    assert_eq!(rename_dir_noreplace(&new, &standing).unwrap(), Renamed::Done);
+    let _hooked = hook(
+        base.path(),
+        fails_first(Operation::RenameNoReplace, Errno::BUSY, 2),
+    );
+    assert_eq!(
+        rename_dir_noreplace(&new, &standing).unwrap(),
+        Renamed::Done
+    );
 }
 
 #[test]
@@ -119,17 +140,32 @@ fn a_rename_replaces_nothing_with_and_without_the_kernels_help() {
         });
         // An empty directory is the case that a plain rename would replace.
         std::fs::create_dir(&standing).unwrap();
-        assert_eq!(rename_dir_noreplace(&new, &standing).unwrap(), Renamed::Occupied);
+        assert_eq!(
+            rename_dir_noreplace(&new, &standing).unwrap(),
+            Renamed::Occupied
+        );
         std::fs::write(standing.join("y"), b"").unwrap();
-        assert_eq!(rename_dir_noreplace(&new, &standing).unwrap(), Renamed::Occupied);
+        assert_eq!(
+            rename_dir_noreplace(&new, &standing).unwrap(),
+            Renamed::Occupied
+        );
         std::fs::remove_dir_all(&standing).unwrap();
         std::fs::write(&standing, b"a file").unwrap();
-        assert_eq!(rename_dir_noreplace(&new, &standing).unwrap(), Renamed::Occupied);
+        assert_eq!(
+            rename_dir_noreplace(&new, &standing).unwrap(),
+            Renamed::Occupied
+        );
         std::fs::remove_file(&standing).unwrap();
         std::os::unix::fs::symlink("nowhere", &standing).unwrap();
-        assert_eq!(rename_dir_noreplace(&new, &standing).unwrap(), Renamed::Occupied);
+        assert_eq!(
+            rename_dir_noreplace(&new, &standing).unwrap(),
+            Renamed::Occupied
+        );
         std::fs::remove_file(&standing).unwrap();
-        assert_eq!(rename_dir_noreplace(&new, &standing).unwrap(), Renamed::Done);
+        assert_eq!(
+            rename_dir_noreplace(&new, &standing).unwrap(),
+            Renamed::Done
+        );
         assert!(standing.join("x").exists() && !new.exists());
     }
 }

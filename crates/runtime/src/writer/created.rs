@@ -7,7 +7,9 @@ const DAY: u64 = 86_400;
 /// Now, to the second: "2031-05-17T08:09:10Z".
 pub(crate) fn now() -> String {
     // A clock before 1970 is no reason to fail a write.
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     rfc3339(since.as_secs())
 }
 
@@ -22,7 +24,11 @@ fn rfc3339(seconds: u64) -> String {
     // From March on, five months have 153 days.
     let month_from_march = (5 * of_year + 2) / 153;
     let day_of_month = of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let month = if month_from_march < 10 {
+        month_from_march + 3
+    } else {
+        month_from_march - 9
+    };
     let year = era * 400 + year_of_era + u64::from(month <= 2);
     let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
     format!("{year:04}-{month:02}-{day_of_month:02}T{hour:02}:{minute:02}:{second:02}Z")

@@ -17,7 +17,10 @@ pub(crate) const RECORD_ALIGNMENT: usize = 8;
 const DIRECT_MEAN: u64 = 64 << 10;
 
 /// Payloads in memory that somebody else owns. It is dropped as a whole when the block is stored, on a worker.
-#[expect(clippy::len_without_is_empty, reason = "an empty list is dropped unseen")]
+#[expect(
+    clippy::len_without_is_empty,
+    reason = "an empty list is dropped unseen"
+)]
 pub trait PayloadList: Send {
     /// How many payloads there are.
     fn len(&self) -> usize;
@@ -50,13 +53,17 @@ impl InputBlock {
     }
 
     fn payload_bytes(&self) -> u64 {
-        (0..self.payloads.len()).map(|i| self.payloads.get(i).len() as u64).sum()
+        (0..self.payloads.len())
+            .map(|i| self.payloads.get(i).len() as u64)
+            .sum()
     }
 }
 
 impl fmt::Debug for InputBlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InputBlock").field("samples", &self.payloads.len()).finish_non_exhaustive()
+        f.debug_struct("InputBlock")
+            .field("samples", &self.payloads.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -99,7 +106,10 @@ pub(crate) struct EncodedBlock {
 impl EncodedBlock {
     /// Bytes of all records without the zeros between them.
     pub(crate) fn stored_bytes(&self) -> u64 {
-        self.records.iter().map(|record| u64::from(record.stored_len)).sum()
+        self.records
+            .iter()
+            .map(|record| u64::from(record.stored_len))
+            .sum()
     }
 }
 
@@ -120,9 +130,8 @@ pub(crate) fn encode(
     let crcs: Vec<u32> = profile.time(Stage::Checksum, || {
         (0..count).map(|i| crc32c(payloads.get(i))).collect()
     });
-    let direct = matches!(codec, Codec::None)
-        && count > 0
-        && payload_bytes / (count as u64) >= DIRECT_MEAN;
+    let direct =
+        matches!(codec, Codec::None) && count > 0 && payload_bytes / (count as u64) >= DIRECT_MEAN;
     let mut records = Vec::with_capacity(count);
     let mut offset = 0;
     let laying = std::time::Instant::now();
@@ -138,7 +147,12 @@ pub(crate) fn encode(
             u32::try_from(stored)
                 .map_err(|_| Error::Internal(format!("a record of {stored} bytes")))?
         };
-        let record = Record { offset, stored_len, raw_len, crc };
+        let record = Record {
+            offset,
+            stored_len,
+            raw_len,
+            crc,
+        };
         offset = record.padded_end();
         records.push(record);
     }
@@ -151,13 +165,22 @@ pub(crate) fn encode(
         let crc = profile.time(Stage::Checksum, || crc32c(&bytes));
         Body::Laid { bytes, crc }
     };
-    Ok(EncodedBlock { records, body, columns, payload_bytes, _permit: permit })
+    Ok(EncodedBlock {
+        records,
+        body,
+        columns,
+        payload_bytes,
+        _permit: permit,
+    })
 }
 
 fn payload_len(payload: &[u8]) -> Result<u32> {
     let too_long = |_| Error::Argument {
         argument: "data",
-        message: format!("a payload of {} bytes; allowed: up to {MAX_PAYLOAD}", payload.len()),
+        message: format!(
+            "a payload of {} bytes; allowed: up to {MAX_PAYLOAD}",
+            payload.len()
+        ),
     };
     u32::try_from(payload.len()).map_err(too_long)
 }

@@ -22,7 +22,11 @@ pub(crate) struct Flow {
 
 impl Flow {
     pub(crate) fn new(max_blocks: usize) -> Arc<Self> {
-        Arc::new(Self { max_blocks, used: Mutex::default(), freed: Condvar::new() })
+        Arc::new(Self {
+            max_blocks,
+            used: Mutex::default(),
+            freed: Condvar::new(),
+        })
     }
 
     fn admits(&self, used: &Used) -> bool {
@@ -36,7 +40,9 @@ impl Flow {
     /// Waits for room; `false`: there is none yet.
     pub(crate) fn wait_for_room(&self, timeout: Duration) -> bool {
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.freed.wait_timeout_while(used, timeout, |used| !self.admits(used));
+        let waited = self
+            .freed
+            .wait_timeout_while(used, timeout, |used| !self.admits(used));
         let (used, _) = waited.unwrap_or_else(PoisonError::into_inner);
         self.admits(&used)
     }
@@ -46,7 +52,10 @@ impl Flow {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         used.blocks += 1;
         used.bytes += bytes;
-        Permit { flow: self.clone(), bytes }
+        Permit {
+            flow: self.clone(),
+            bytes,
+        }
     }
 }
 
@@ -59,7 +68,11 @@ pub(crate) struct Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let mut used = self.flow.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = self
+            .flow
+            .used
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         used.blocks -= 1;
         used.bytes -= self.bytes;
         drop(used);

@@ -35,7 +35,10 @@ impl IndexFile {
     pub(crate) fn create(cache: &Path, spill: PathBuf, codec: Codec) -> Result<Self> {
         let builder = IndexBuilder::new(codec, DEFAULT_ALIGN);
         let raw_lens = if codec.has_raw_lens() {
-            Some(RawLens { file: OutFile::create(spill)?, buffer: Vec::new() })
+            Some(RawLens {
+                file: OutFile::create(spill)?,
+                buffer: Vec::new(),
+            })
         } else {
             None
         };
@@ -58,7 +61,11 @@ impl IndexFile {
 
     /// Writes what was gathered, once it is worth a write.
     pub(crate) fn flush_if_full(&mut self) -> Result<()> {
-        if self.entries.len() >= BUFFER { self.flush() } else { Ok(()) }
+        if self.entries.len() >= BUFFER {
+            self.flush()
+        } else {
+            Ok(())
+        }
     }
 
     fn flush(&mut self) -> Result<()> {
@@ -83,7 +90,12 @@ impl IndexFile {
         profile: &Profile,
     ) -> Result<FileInfo> {
         self.flush()?;
-        let Self { mut file, builder, raw_lens, .. } = self;
+        let Self {
+            mut file,
+            builder,
+            raw_lens,
+            ..
+        } = self;
         let parts = builder.finish(shards, identity, metadata_sums);
         if let (Some(raw_lens), Some(at)) = (raw_lens, parts.raw_lens_at) {
             raw_lens.move_into(&mut file, at)?;
@@ -91,7 +103,11 @@ impl IndexFile {
         file.write_at(&parts.tail, parts.tail_at)?;
         file.write_at(&parts.head, 0)?;
         profile.time(Stage::Sync, || file.sync())?;
-        Ok(FileInfo { size: parts.file_size, crc32c: parts.crc, sha256: None })
+        Ok(FileInfo {
+            size: parts.file_size,
+            crc32c: parts.crc,
+            sha256: None,
+        })
     }
 }
 
@@ -101,7 +117,9 @@ impl RawLens {
         let (mut from, end) = (0, self.file.len());
         let mut chunk = vec![0; MOVE_CHUNK];
         while from < end {
-            let len = usize::try_from(end - from).unwrap_or(MOVE_CHUNK).min(MOVE_CHUNK);
+            let len = usize::try_from(end - from)
+                .unwrap_or(MOVE_CHUNK)
+                .min(MOVE_CHUNK);
             let part = chunk.get_mut(..len).unwrap_or_default();
             self.file.read_at(part, from)?;
             index.write_at(part, at)?;

@@ -14,6 +14,7 @@
 
 mod created;
 mod encode;
+mod examine;
 mod flow;
 mod index;
 mod metadata;

@@ -20,7 +20,10 @@ const FORBIDDEN: &str = "/\\:*?\"<>|";
 pub fn check_source_name(name: &str) -> Result<()> {
     match broken_rule(name) {
         None => Ok(()),
-        Some(reason) => Err(Error::SourceName { name: name.to_owned(), reason }),
+        Some(reason) => Err(Error::SourceName {
+            name: name.to_owned(),
+            reason,
+        }),
     }
 }
 
@@ -33,13 +36,20 @@ fn broken_rule(name: &str) -> Option<String> {
     }
     if name.len() > MAX_SOURCE_NAME_BYTES {
         let (found, allowed) = (name.len(), MAX_SOURCE_NAME_BYTES);
-        return Some(format!("it has {found} bytes in UTF-8, at most {allowed} are allowed"));
+        return Some(format!(
+            "it has {found} bytes in UTF-8, at most {allowed} are allowed"
+        ));
     }
     if let Some(bad) = name.chars().find(|c| FORBIDDEN.contains(*c)) {
-        return Some(format!("it contains {bad:?}; a name is one path segment without any of {FORBIDDEN}"));
+        return Some(format!(
+            "it contains {bad:?}; a name is one path segment without any of {FORBIDDEN}"
+        ));
     }
     if let Some(bad) = name.chars().find(|c| c.is_control()) {
-        return Some(format!("it contains the control character U+{:04X}", u32::from(bad)));
+        return Some(format!(
+            "it contains the control character U+{:04X}",
+            u32::from(bad)
+        ));
     }
     if name.starts_with('.') {
         return Some("it starts with a dot".to_owned());
@@ -61,16 +71,30 @@ fn broken_rule(name: &str) -> Option<String> {
 
 /// Whether Windows takes the name for a device: what stands before the first dot decides.
 fn is_device(name: &str) -> bool {
-    let stem = name.split('.').next().unwrap_or_default().trim_end_matches(' ').to_uppercase();
-    if matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL" | "CONIN$" | "CONOUT$" | "CLOCK$") {
+    let stem = name
+        .split('.')
+        .next()
+        .unwrap_or_default()
+        .trim_end_matches(' ')
+        .to_uppercase();
+    if matches!(
+        stem.as_str(),
+        "CON" | "PRN" | "AUX" | "NUL" | "CONIN$" | "CONOUT$" | "CLOCK$"
+    ) {
         return true;
     }
-    let Some(port) = stem.strip_prefix("COM").or_else(|| stem.strip_prefix("LPT")) else {
+    let Some(port) = stem
+        .strip_prefix("COM")
+        .or_else(|| stem.strip_prefix("LPT"))
+    else {
         return false;
     };
     let mut digits = port.chars();
     // The superscripts count too, in Windows' own list.
-    matches!((digits.next(), digits.next()), (Some('0'..='9' | '¹' | '²' | '³'), None))
+    matches!(
+        (digits.next(), digits.next()),
+        (Some('0'..='9' | '¹' | '²' | '³'), None)
+    )
 }
 
 /// The form in which two names are compared: equal forms could be one folder on a file system that ignores case or
@@ -88,8 +112,25 @@ mod tests {
     fn names_of_all_scripts_are_fine() {
         let longest = "x".repeat(MAX_SOURCE_NAME_BYTES);
         for name in [
-            "a", "train set", "v1.2", "données", "数据", "данные", "🦀", "a#b", "100%", "[x]", "%20",
-            "com", "com10", "console", "nul-1", "~x", "tmp1", "-", &longest,
+            "a",
+            "train set",
+            "v1.2",
+            "données",
+            "数据",
+            "данные",
+            "🦀",
+            "a#b",
+            "100%",
+            "[x]",
+            "%20",
+            "com",
+            "com10",
+            "console",
+            "nul-1",
+            "~x",
+            "tmp1",
+            "-",
+            &longest,
         ] {
             check_source_name(name).unwrap();
         }
@@ -99,9 +140,39 @@ mod tests {
     fn names_that_fail_somewhere_are_refused_everywhere() {
         let long = "x".repeat(MAX_SOURCE_NAME_BYTES + 1);
         for name in [
-            "", ".", "..", ".hidden", "a.", " a", "a ", "a/b", "a\\b", "a:b", "a*", "a?", "a\"b",
-            "<a", "a>", "a|b", "a\nb", "a\0b", "a\u{7f}", "a\u{85}b", "tmp", "TMP", "Tmp", "con",
-            "CON", "nul.txt", "Aux.tar.gz", "com1", "LPT9.x", "com¹", "prn .x", "conin$", &long,
+            "",
+            ".",
+            "..",
+            ".hidden",
+            "a.",
+            " a",
+            "a ",
+            "a/b",
+            "a\\b",
+            "a:b",
+            "a*",
+            "a?",
+            "a\"b",
+            "<a",
+            "a>",
+            "a|b",
+            "a\nb",
+            "a\0b",
+            "a\u{7f}",
+            "a\u{85}b",
+            "tmp",
+            "TMP",
+            "Tmp",
+            "con",
+            "CON",
+            "nul.txt",
+            "Aux.tar.gz",
+            "com1",
+            "LPT9.x",
+            "com¹",
+            "prn .x",
+            "conin$",
+            &long,
         ] {
             let refused = check_source_name(name).unwrap_err().to_string();
             assert!(refused.contains("refused: "), "{refused}");
@@ -111,7 +182,10 @@ mod tests {
     #[test]
     fn folding_joins_what_some_file_system_joins() {
         assert_eq!(fold_source_name("Data"), fold_source_name("dATA"));
-        assert_eq!(fold_source_name("e\u{301}t\u{e9}"), fold_source_name("\u{c9}te\u{301}"));
+        assert_eq!(
+            fold_source_name("e\u{301}t\u{e9}"),
+            fold_source_name("\u{c9}te\u{301}")
+        );
         assert_eq!(fold_source_name("straße"), fold_source_name("STRASSE"));
         assert_eq!(fold_source_name("ς"), fold_source_name("σ"));
         assert_ne!(fold_source_name("a"), fold_source_name("b"));

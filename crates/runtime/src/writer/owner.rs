@@ -37,15 +37,30 @@ impl Owner {
             .filter(|id| id.bytes().all(|b| b.is_ascii_hexdigit()))
             .unwrap_or_else(|| "0".to_owned());
         // A /proc of another pid namespace shows other processes under our numbers.
-        let own_proc = fs::read_link("/proc/self").is_ok_and(|link| link == Path::new(&pid.to_string()));
-        let namespace = if own_proc { pid_namespace().unwrap_or(0) } else { 0 };
+        let own_proc =
+            fs::read_link("/proc/self").is_ok_and(|link| link == Path::new(&pid.to_string()));
+        let namespace = if own_proc {
+            pid_namespace().unwrap_or(0)
+        } else {
+            0
+        };
         let start = stat_of(pid).map_or(0, |stat| stat.start);
-        Self { boot, namespace, pid, start }
+        Self {
+            boot,
+            namespace,
+            pid,
+            start,
+        }
     }
 
     /// The five parts that end a folder's name, with `unique` to tell attempts of one process apart.
     pub(crate) fn to_suffix(&self, unique: u64) -> String {
-        let Self { boot, namespace, pid, start } = self;
+        let Self {
+            boot,
+            namespace,
+            pid,
+            start,
+        } = self;
         format!("{boot}.{namespace}.{pid}.{start}.{unique:016x}")
     }
 
@@ -60,7 +75,15 @@ impl Owner {
         let label = parts.next()?;
         let hex = |text: &str| text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
         let ours = unique.len() == 16 && hex(unique) && hex(&boot) && matches!(boot.len(), 1 | 8);
-        (ours && !label.is_empty()).then_some((label, Self { boot, namespace, pid, start }))
+        (ours && !label.is_empty()).then_some((
+            label,
+            Self {
+                boot,
+                namespace,
+                pid,
+                start,
+            },
+        ))
     }
 
     /// Whether the other process can be looked up by its pid from this one.
@@ -74,7 +97,11 @@ impl Owner {
 
 fn pid_namespace() -> Option<u64> {
     let link = fs::read_link("/proc/self/ns/pid").ok()?;
-    link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
+    link.to_str()?
+        .strip_prefix("pid:[")?
+        .strip_suffix(']')?
+        .parse()
+        .ok()
 }
 
 struct Stat {
@@ -91,7 +118,10 @@ fn stat_of(pid: u32) -> Option<Stat> {
     let state = fields.next()?;
     // State is field 3 and the start time field 22.
     let start = fields.nth(18)?.parse().ok()?;
-    Some(Stat { zombie: matches!(state, "Z" | "X"), start })
+    Some(Stat {
+        zombie: matches!(state, "Z" | "X"),
+        start,
+    })
 }
 
 /// What became of a process.
@@ -163,12 +193,19 @@ pub(crate) fn is_dead(process: Process, lock: Lock, age: Duration) -> bool {
 
 /// Time since the newest change of the files given; what can't be told counts as just now.
 pub(crate) fn age_of<'a>(paths: impl Iterator<Item = &'a Path>) -> Duration {
-    let newest: io::Result<Option<std::time::SystemTime>> =
-        paths.map(|path| path.symlink_metadata()?.modified()).try_fold(None, |newest, found| {
+    let newest: io::Result<Option<std::time::SystemTime>> = paths
+        .map(|path| path.symlink_metadata()?.modified())
+        .try_fold(None, |newest, found| {
             let found = found?;
-            Ok(Some(newest.map_or(found, |newest: std::time::SystemTime| newest.max(found))))
+            Ok(Some(
+                newest.map_or(found, |newest: std::time::SystemTime| newest.max(found)),
+            ))
         });
-    newest.ok().flatten().and_then(|newest| newest.elapsed().ok()).unwrap_or_default()
+    newest
+        .ok()
+        .flatten()
+        .and_then(|newest| newest.elapsed().ok())
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -180,12 +217,22 @@ mod tests {
 
     #[test]
     fn a_name_tells_its_owner() {
-        let owner = Owner { boot: "0123abcd".to_owned(), namespace: 4_026_531_836, pid: 77, start: 9 };
+        let owner = Owner {
+            boot: "0123abcd".to_owned(),
+            namespace: 4_026_531_836,
+            pid: 77,
+            start: 9,
+        };
         let name = format!("a.b.c.{}", owner.to_suffix(5));
         assert_eq!(Owner::split_name(&name), Some(("a.b.c", owner)));
-        for other in ["a", "a.0123abcd.1.2.3", ".0123abcd.1.2.3.0000000000000005",
-            "a.0123abcg.1.2.3.0000000000000005", "a.0123abcd.1.2.x.0000000000000005",
-            "a.0123abcd.1.2.3.05"] {
+        for other in [
+            "a",
+            "a.0123abcd.1.2.3",
+            ".0123abcd.1.2.3.0000000000000005",
+            "a.0123abcg.1.2.3.0000000000000005",
+            "a.0123abcd.1.2.x.0000000000000005",
+            "a.0123abcd.1.2.3.05",
+        ] {
             assert_eq!(Owner::split_name(other), None, "{other}");
         }
     }
@@ -194,18 +241,34 @@ mod tests {
     fn processes_are_found_running_ended_and_replaced() {
         let here = Owner::current();
         assert_eq!(look_up(&here, &here), Process::Running);
-        let reused = Owner { start: here.start + 1, ..here.clone() };
+        let reused = Owner {
+            start: here.start + 1,
+            ..here.clone()
+        };
         assert_eq!(look_up(&reused, &here), Process::Gone);
         for elsewhere in [
-            Owner { boot: "ffffffff".to_owned(), ..here.clone() },
-            Owner { namespace: 1, ..here.clone() },
-            Owner { start: 0, ..here.clone() },
+            Owner {
+                boot: "ffffffff".to_owned(),
+                ..here.clone()
+            },
+            Owner {
+                namespace: 1,
+                ..here.clone()
+            },
+            Owner {
+                start: 0,
+                ..here.clone()
+            },
         ] {
             assert_eq!(look_up(&elsewhere, &here), Process::Unknown);
         }
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         let stat = super::stat_of(child.id()).unwrap();
-        let owner = Owner { pid: child.id(), start: stat.start, ..here.clone() };
+        let owner = Owner {
+            pid: child.id(),
+            start: stat.start,
+            ..here.clone()
+        };
         assert_eq!(look_up(&owner, &here), Process::Running);
         drop(child.stdin.take());
         while look_up(&owner, &here) == Process::Running {
@@ -234,7 +297,11 @@ mod tests {
             (Process::Unknown, Lock::Unknown, hour, false),
             (Process::Unknown, Lock::Unknown, day, true),
         ] {
-            assert_eq!(is_dead(process, lock, age), dead, "{process:?} {lock:?} {age:?}");
+            assert_eq!(
+                is_dead(process, lock, age),
+                dead,
+                "{process:?} {lock:?} {age:?}"
+            );
         }
     }
 }

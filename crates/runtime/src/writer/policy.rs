@@ -42,7 +42,8 @@ pub(crate) enum Decision {
     Rebuild(Place, String),
 }
 
-const REBUILD_HINT: &str = "from_cache_sources with WriterConfig(on_mismatch=\"rebuild\") replaces it";
+const REBUILD_HINT: &str =
+    "from_cache_sources with WriterConfig(on_mismatch=\"rebuild\") replaces it";
 
 /// The decision of `from_cache_sources`.
 ///
@@ -60,12 +61,16 @@ pub(crate) fn decide(
         Target::Foreign(what) => Err(foreign(path, &what)),
         Target::TooNew(error) => Err(Error::damaged(path, error)),
         Target::Damaged(place, reason) => match policy {
-            OnMismatch::Rebuild => {
-                rebuild(path, place, format!("the cache that stood there was damaged ({reason})"))
-            }
+            OnMismatch::Rebuild => rebuild(
+                path,
+                place,
+                format!("the cache that stood there was damaged ({reason})"),
+            ),
             OnMismatch::Error | OnMismatch::Reuse => Err(Error::Mismatch {
                 path: path.to_path_buf(),
-                message: format!("the cache that stands there is damaged ({reason}); {REBUILD_HINT}"),
+                message: format!(
+                    "the cache that stands there is damaged ({reason}); {REBUILD_HINT}"
+                ),
             }),
         },
         Target::Whole(place, manifest) => {
@@ -99,13 +104,16 @@ pub(crate) fn decide(
                         manifest.created
                     ),
                 }),
-                OnMismatch::Rebuild => {
-                    rebuild(path, place, format!("of the cache that stood there: {difference}"))
-                }
+                OnMismatch::Rebuild => rebuild(
+                    path,
+                    place,
+                    format!("of the cache that stood there: {difference}"),
+                ),
                 OnMismatch::Reuse => {
-                    let reason =
-                        format!("on_mismatch=\"reuse\", though of the cache written {}: {difference}",
-                            manifest.created);
+                    let reason = format!(
+                        "on_mismatch=\"reuse\", though of the cache written {}: {difference}",
+                        manifest.created
+                    );
                     Ok(Decision::Reuse(reuse(&manifest, reason, false, true)))
                 }
             }
@@ -131,7 +139,10 @@ pub(crate) fn decide_fresh(path: &Path, target: Target) -> Result<Decision> {
         }
         Target::TooNew(error) => format!("a cache of a later version stands there: {error}"),
     };
-    Err(Error::Exists { path: path.to_path_buf(), message })
+    Err(Error::Exists {
+        path: path.to_path_buf(),
+        message,
+    })
 }
 
 fn foreign(path: &Path, what: &str) -> Error {
@@ -148,7 +159,9 @@ fn rebuild(path: &Path, place: Place, reason: String) -> Result<Decision> {
     if place.is_link {
         return Err(Error::Mismatch {
             path: path.to_path_buf(),
-            message: format!("{reason}; a link stands there, and what a link leads to is not replaced"),
+            message: format!(
+                "{reason}; a link stands there, and what a link leads to is not replaced"
+            ),
         });
     }
     Ok(Decision::Rebuild(place, reason))

@@ -111,14 +111,24 @@ impl SourceOutcome {
     /// A source that got an error.
     pub(crate) fn failed(error: &Error) -> Self {
         Self::without_data(
-            if matches!(error, Error::Interrupted) { "interrupted" } else { "error" },
+            if matches!(error, Error::Interrupted) {
+                "interrupted"
+            } else {
+                "error"
+            },
             error.to_string(),
         )
     }
 
     /// An outcome for which nothing was stored.
     pub(crate) fn without_data(outcome: &'static str, reason: String) -> Self {
-        Self { outcome, reason, samples: 0, payload_bytes: 0, stored_bytes: 0 }
+        Self {
+            outcome,
+            reason,
+            samples: 0,
+            payload_bytes: 0,
+            stored_bytes: 0,
+        }
     }
 }
 
@@ -188,7 +198,10 @@ impl Profile {
         if !self.enabled {
             return;
         }
-        let Some(clock) = Stage::ALL.iter().position(|s| *s == stage).and_then(|i| self.clocks.get(i))
+        let Some(clock) = Stage::ALL
+            .iter()
+            .position(|s| *s == stage)
+            .and_then(|i| self.clocks.get(i))
         else {
             return;
         };
@@ -228,7 +241,13 @@ impl Profile {
         let at = self.started.elapsed().as_secs_f64();
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(row) = sources.get_mut(number) {
-            let SourceOutcome { outcome, reason, samples, payload_bytes, stored_bytes } = outcome;
+            let SourceOutcome {
+                outcome,
+                reason,
+                samples,
+                payload_bytes,
+                stored_bytes,
+            } = outcome;
             let name = std::mem::take(&mut row.name);
             *row = SourceRow {
                 name,
@@ -258,7 +277,11 @@ impl Profile {
             payload_bytes: totals.payload_bytes,
             stored_bytes: totals.stored_bytes,
             stages: Stages(self),
-            sources: self.sources.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            sources: self
+                .sources
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone(),
         };
         let mut json = serde_json::to_string_pretty(&summary)
             .map_err(|error| Error::Internal(format!("profile summary: {error}")))?;

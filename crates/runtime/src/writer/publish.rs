@@ -25,7 +25,9 @@ pub(crate) fn publish_fresh(staging: &Staging, target: &Path) -> Result<Publishe
     match disk::rename_dir_noreplace(&cache, target)? {
         Renamed::Occupied => Ok(Published::Lost),
         Renamed::Done => {
-            settle(target, || disk::rename_dir_noreplace(target, &cache).map(|_| ()))?;
+            settle(target, || {
+                disk::rename_dir_noreplace(target, &cache).map(|_| ())
+            })?;
             Ok(Published::Done)
         }
     }
@@ -53,7 +55,9 @@ pub(crate) fn publish_over(staging: &Staging, target: &Path, old: Place) -> Resu
 /// is none.
 fn settle(target: &Path, undo: impl FnOnce() -> Result<()>) -> Result<()> {
     let base = target.parent().filter(|base| !base.as_os_str().is_empty());
-    let Err(mut error) = disk::sync_dir(base.unwrap_or(Path::new("."))) else { return Ok(()) };
+    let Err(mut error) = disk::sync_dir(base.unwrap_or(Path::new("."))) else {
+        return Ok(());
+    };
     if undo().is_err()
         && let Error::Io { hint, .. } = &mut error
     {

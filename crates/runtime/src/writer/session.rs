@@ -135,8 +135,22 @@ pub struct Reused {
 
 impl Reused {
     fn new(path: &Path, reuse: Reuse) -> Self {
-        let Reuse { created, reason, by_name_only, mismatch, samples, .. } = reuse;
-        Self { path: path.to_path_buf(), created, reason, by_name_only, mismatch, samples }
+        let Reuse {
+            created,
+            reason,
+            by_name_only,
+            mismatch,
+            samples,
+            ..
+        } = reuse;
+        Self {
+            path: path.to_path_buf(),
+            created,
+            reason,
+            by_name_only,
+            mismatch,
+            samples,
+        }
     }
 }
 
@@ -169,7 +183,8 @@ impl WriteSession {
             });
         }
         // A relative path means the directory of now, wherever the process goes while the sources are read.
-        let base = std::path::absolute(&base).map_err(|source| Error::io("resolve", base, source))?;
+        let base =
+            std::path::absolute(&base).map_err(|source| Error::io("resolve", base, source))?;
         match std::fs::metadata(&base) {
             Ok(found) if !found.is_dir() => {
                 let source = std::io::Error::from(std::io::ErrorKind::NotADirectory);
@@ -192,7 +207,9 @@ impl WriteSession {
             buffers: Mutex::default(),
             names: Mutex::default(),
         };
-        Ok(Self { shared: Arc::new(shared) })
+        Ok(Self {
+            shared: Arc::new(shared),
+        })
     }
 
     /// Decides about a source, before anything of it is read. Does not wait for other writers; with `validate_cache` it
@@ -229,7 +246,10 @@ impl WriteSession {
     }
 
     fn names(&self) -> std::sync::MutexGuard<'_, HashMap<String, String>> {
-        self.shared.names.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared
+            .names
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn enter_name(&self, name: &str) -> Result<()> {
@@ -244,7 +264,10 @@ impl WriteSession {
                      Unicode form alone, and both are one folder on some file systems"
                 )
             };
-            return Err(Error::SourceName { name: name.to_owned(), reason });
+            return Err(Error::SourceName {
+                name: name.to_owned(),
+                reason,
+            });
         }
         names.insert(folded, name.to_owned());
         Ok(())
@@ -274,7 +297,9 @@ impl WriteSession {
     /// Puts a source into the summary that failed outside of the session, such as one without a usable name.
     pub fn record_failure(&self, name: &str, error: &Error) {
         let row = self.shared.profile.open_source(name);
-        self.shared.profile.close_source(row, SourceOutcome::failed(error));
+        self.shared
+            .profile
+            .close_source(row, SourceOutcome::failed(error));
     }
 
     /// The summary so far as JSON.
@@ -296,7 +321,9 @@ impl WriteSession {
 
 impl std::fmt::Debug for WriteSession {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("WriteSession").field("base", &self.shared.base).finish_non_exhaustive()
+        f.debug_struct("WriteSession")
+            .field("base", &self.shared.base)
+            .finish_non_exhaustive()
     }
 }
 

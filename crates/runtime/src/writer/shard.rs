@@ -51,7 +51,13 @@ impl ShardFile {
             });
         }
         let path = cache.join(SHARD_DIR).join(shard_file(&shard_name(ordinal)));
-        let header = ShardHeader { codec, align: DEFAULT_ALIGN, part: 0, first, ordinal };
+        let header = ShardHeader {
+            codec,
+            align: DEFAULT_ALIGN,
+            part: 0,
+            first,
+            ordinal,
+        };
         let mut shard = Self {
             file: OutFile::create(path)?,
             header,
@@ -92,9 +98,18 @@ impl ShardFile {
             if !self.plan.fits(record.stored_len) {
                 break;
             }
-            let &Record { stored_len, raw_len, crc, .. } = record;
+            let &Record {
+                stored_len,
+                raw_len,
+                crc,
+                ..
+            } = record;
             placed(self.plan.place(stored_len), record);
-            self.entries.push(FooterEntry { stored_len, crc, raw_len });
+            self.entries.push(FooterEntry {
+                stored_len,
+                crc,
+                raw_len,
+            });
             count += 1;
         }
         let run = coming.get(..count).unwrap_or_default();
@@ -104,7 +119,9 @@ impl ShardFile {
 
     /// Writes records with the zeros behind each, so that the next one begins where the file ends.
     fn append_run(&mut self, block: &EncodedBlock, start: usize, run: &[Record]) -> Result<()> {
-        let (Some(first), Some(last)) = (run.first(), run.last()) else { return Ok(()) };
+        let (Some(first), Some(last)) = (run.first(), run.last()) else {
+            return Ok(());
+        };
         match &block.body {
             Body::Laid { bytes, crc } => {
                 let range = to_usize(first.offset)?..to_usize(last.padded_end())?;
@@ -123,7 +140,8 @@ impl ShardFile {
                     // Stored as it is, so its CRC is that of the stored bytes.
                     self.crc.append(record.crc, u64::from(record.stored_len));
                     self.file.append(payloads.get(index))?;
-                    let padding = record.padded_end() - record.offset - u64::from(record.stored_len);
+                    let padding =
+                        record.padded_end() - record.offset - u64::from(record.stored_len);
                     let zeros = [0; RECORD_ALIGNMENT];
                     self.write(zeros.get(..to_usize(padding)?).unwrap_or_default())?;
                 }
@@ -149,14 +167,24 @@ impl FullShard {
         let ShardHeader { codec, ordinal, .. } = shard.header;
         let records_end = shard.plan.records_end();
         let tail = profile.time(Stage::Finish, || {
-            encode_tail(&shard.header.encode(), records_end, &shard.entries, codec, last)
+            encode_tail(
+                &shard.header.encode(),
+                records_end,
+                &shard.entries,
+                codec,
+                last,
+            )
         });
         // The zeros behind the last record are part of the tail too.
         let written = to_usize(shard.file.len() - records_end)?;
         let rest = tail.bytes.get(written..).unwrap_or_default();
         profile.time(Stage::Write, || shard.write(rest))?;
         if shard.file.len() != tail.file_size {
-            let message = format!("a shard of {} bytes, not {}", shard.file.len(), tail.file_size);
+            let message = format!(
+                "a shard of {} bytes, not {}",
+                shard.file.len(),
+                tail.file_size
+            );
             return Err(Error::Internal(message));
         }
         profile.time(Stage::Sync, || shard.file.sync())?;

@@ -93,7 +93,15 @@ impl Sink {
             let index = &mut self.index;
             start = shard.append(block, start, profile, |offset, record| {
                 let (stored_len, crc) = (record.stored_len, record.crc);
-                index.push(&IndexEntry { shard: number, offset, stored_len, crc }, record.raw_len);
+                index.push(
+                    &IndexEntry {
+                        shard: number,
+                        offset,
+                        stored_len,
+                        crc,
+                    },
+                    record.raw_len,
+                );
             })?;
             if start < block.records.len() {
                 self.next_shard = (number + 1, shard.next_first());
@@ -108,8 +116,11 @@ impl Sink {
     fn append_rows(&mut self, block: &EncodedBlock) -> Result<()> {
         self.payload_bytes += block.payload_bytes;
         self.stored_bytes += block.stored_bytes();
-        let contents: Vec<(u32, u32)> =
-            block.records.iter().map(|record| (record.raw_len, record.crc)).collect();
+        let contents: Vec<(u32, u32)> = block
+            .records
+            .iter()
+            .map(|record| (record.raw_len, record.crc))
+            .collect();
         self.hasher.push(&contents, &block.columns).map_err(unfit)?;
         self.metadata.append(&block.columns)?;
         self.index.flush_if_full()
@@ -133,7 +144,9 @@ impl Sink {
         let (metadata, sums) = self.metadata.finish(profile)?;
         let identity = profile.time(Stage::Finish, || self.hasher.finish());
         let shards: Vec<_> = closed.into_iter().map(|shard| shard.info).collect();
-        let index = self.index.finish(shards.len() as u64, identity, &sums, profile)?;
+        let index = self
+            .index
+            .finish(shards.len() as u64, identity, &sums, profile)?;
         profile.time(Stage::Sync, || disk::sync_dir(&self.cache.join(SHARD_DIR)))?;
         let manifest = Manifest {
             required: Vec::new(),
@@ -178,5 +191,7 @@ fn write_manifest(cache: &Path, manifest: &Manifest, profile: &Profile) -> Resul
 
 /// What came from the caller was checked before, so that the format has nothing to refuse.
 fn unfit(error: dataset_rt_format::FormatError) -> Error {
-    Error::Internal(format!("what was written breaks a rule of the format: {error}"))
+    Error::Internal(format!(
+        "what was written breaks a rule of the format: {error}"
+    ))
 }

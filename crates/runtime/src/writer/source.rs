@@ -167,7 +167,9 @@ impl SourceWriter {
             state: Mutex::new(state),
             changed: Condvar::new(),
         };
-        Self { inner: Arc::new(inner) }
+        Self {
+            inner: Arc::new(inner),
+        }
     }
 
     /// Says which fields the samples have. Called once, before the first block.
@@ -213,9 +215,14 @@ impl SourceWriter {
         let permit = self.inner.session.flow.enter(block.bytes());
         let number = {
             let mut state = self.inner.lock();
-            let fits = state.schema.as_ref().is_some_and(|schema| block.columns.fits(schema));
+            let fits = state
+                .schema
+                .as_ref()
+                .is_some_and(|schema| block.columns.fits(schema));
             if !fits || state.ended {
-                return Err(Error::Internal("a block of other fields, or out of order".to_owned()));
+                return Err(Error::Internal(
+                    "a block of other fields, or out of order".to_owned(),
+                ));
             }
             state.submitted += 1;
             state.samples += rows as u64;
@@ -224,7 +231,13 @@ impl SourceWriter {
         self.inner.spawn(move |inner| {
             let session = &inner.session;
             let buffer = lock(&session.buffers).pop().unwrap_or_default();
-            let encoded = encode(block, session.options.codec, permit, buffer, &session.profile)?;
+            let encoded = encode(
+                block,
+                session.options.codec,
+                permit,
+                buffer,
+                &session.profile,
+            )?;
             inner.lock().waiting.insert(number, encoded);
             inner.append_ready()
         });
@@ -241,7 +254,12 @@ impl SourceWriter {
     pub fn finish(&self) {
         let mut state = self.inner.lock();
         if state.submitted == 0 {
-            self.inner.fail(&mut state, Error::EmptySource { source_name: self.inner.name.clone() });
+            self.inner.fail(
+                &mut state,
+                Error::EmptySource {
+                    source_name: self.inner.name.clone(),
+                },
+            );
         }
         state.ended = true;
         self.inner.conclude_elsewhere(state);
@@ -261,8 +279,10 @@ impl SourceWriter {
     /// The outcome, once: waits for it at most `timeout`, and `None` is "not yet" or "told before".
     pub fn wait(&self, timeout: Duration) -> Option<Result<Written>> {
         let state = self.inner.lock();
-        let waited =
-            self.inner.changed.wait_timeout_while(state, timeout, |state| state.outcome.is_none());
+        let waited = self
+            .inner
+            .changed
+            .wait_timeout_while(state, timeout, |state| state.outcome.is_none());
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         state.outcome.take()
     }
@@ -279,7 +299,9 @@ impl Drop for SourceWriter {
 
 impl std::fmt::Debug for SourceWriter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SourceWriter").field("path", &self.inner.path).finish_non_exhaustive()
+        f.debug_struct("SourceWriter")
+            .field("path", &self.inner.path)
+            .finish_non_exhaustive()
     }
 }
 
@@ -293,10 +315,20 @@ struct Job {
     result: Option<Result<()>>,
 }
 
+impl Job {
+    fn end(mut self, result: Result<()>) {
+        self.result = Some(result);
+    }
+}
+
 impl Drop for Job {
     fn drop(&mut self) {
         let result = self.result.take();
-        let ended_early = || Err(Error::Internal("a job of the writer did not end".to_owned()));
+        let ended_early = || {
+            Err(Error::Internal(
+                "a job of the writer did not end".to_owned(),
+            ))
+        };
         self.inner.settle(result.unwrap_or_else(ended_early));
     }
 }
@@ -324,7 +356,10 @@ impl Inner {
     /// Queues a job of this source.
     fn spawn(self: &Arc<Self>, work: impl FnOnce(&Arc<Self>) -> Result<()> + Send + 'static) {
         self.lock().jobs += 1;
-        let mut job = Job { inner: self.clone(), result: None };
+        let job = Job {
+            inner: self.clone(),
+            result: None,
+        };
         // Should the pool refuse, the job is dropped, which is an error of the source.
         let _ = self.session.pool.submit(move || {
             let inner = job.inner.clone();
@@ -335,7 +370,7 @@ impl Inner {
                 work(&inner)
             }));
             let panicked = |_| Err(Error::Internal("a job of the writer panicked".to_owned()));
-            job.result = Some(caught.unwrap_or_else(panicked));
+            job.end(caught.unwrap_or_else(panicked));
         });
     }
 
@@ -369,10 +404,17 @@ impl Inner {
 
     /// Takes the last step, if it is due, on a worker: the caller must not wait for the disk.
     fn conclude_elsewhere(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
-        let Some(conclusion) = Self::next_conclusion(&mut state) else { return };
+        let Some(conclusion) = Self::next_conclusion(&mut state) else {
+            return;
+        };
         drop(state);
         let inner = self.clone();
-        if self.session.pool.submit(move || inner.conclude(conclusion)).is_err() {
+        if self
+            .session
+            .pool
+            .submit(move || inner.conclude(conclusion))
+            .is_err()
+        {
             self.conclude(conclusion);
         }
     }
@@ -386,7 +428,9 @@ impl Inner {
                 return Ok(());
             }
             let next = state.next;
-            let Some(block) = state.waiting.remove(&next) else { return Ok(()) };
+            let Some(block) = state.waiting.remove(&next) else {
+                return Ok(());
+            };
             state.appending = true;
             let sink = state.sink.take();
             let made = match (sink, &state.schema, &state.staging) {
@@ -416,9 +460,15 @@ impl Inner {
         let session = &self.session;
         sink.append(&block, &session.profile, &mut |full| self.close_shard(full))?;
         let counters = &session.counters;
-        counters.samples.fetch_add(block.records.len() as u64, Ordering::Relaxed);
-        counters.payload_bytes.fetch_add(block.payload_bytes, Ordering::Relaxed);
-        counters.stored_bytes.fetch_add(block.stored_bytes(), Ordering::Relaxed);
+        counters
+            .samples
+            .fetch_add(block.records.len() as u64, Ordering::Relaxed);
+        counters
+            .payload_bytes
+            .fetch_add(block.payload_bytes, Ordering::Relaxed);
+        counters
+            .stored_bytes
+            .fetch_add(block.stored_bytes(), Ordering::Relaxed);
         if let Body::Laid { bytes, .. } = block.body {
             let mut buffers = lock(&session.buffers);
             if bytes.capacity() <= KEPT_BUFFER_BYTES && buffers.len() < KEPT_BUFFERS {
@@ -495,18 +545,26 @@ impl Inner {
 
     fn publish(self: &Arc<Self>) -> Result<Written> {
         let mut state = self.lock();
-        let parts = (state.sink.take(), state.staging.take(), state.decision.take());
+        let parts = (
+            state.sink.take(),
+            state.staging.take(),
+            state.decision.take(),
+        );
         let closed = std::mem::take(&mut state.closed);
         drop(state);
         let (Some(sink), Some(staging), Some(decision)) = parts else {
             return Err(Error::Internal("nothing to publish".to_owned()));
         };
         let profile = &self.session.profile;
-        let source =
-            SourceInfo { name: self.name.clone(), fingerprint: self.fingerprint.clone() };
+        let source = SourceInfo {
+            name: self.name.clone(),
+            fingerprint: self.fingerprint.clone(),
+        };
         let finished = sink.finish(closed, source, profile, &|| self.stopped())?;
         self.stopped()?;
-        profile.time(Stage::Publish, || self.make_visible(&staging, decision, &finished))
+        profile.time(Stage::Publish, || {
+            self.make_visible(&staging, decision, &finished)
+        })
     }
 
     /// Publishes, and where another process was first, goes by the rules for what it stored.
@@ -522,9 +580,11 @@ impl Inner {
                 Decision::Fresh(reason) => {
                     (publish_fresh(staging, &self.path)?, Status::Written, reason)
                 }
-                Decision::Rebuild(place, reason) => {
-                    (publish_over(staging, &self.path, place)?, Status::Rebuilt, reason)
-                }
+                Decision::Rebuild(place, reason) => (
+                    publish_over(staging, &self.path, place)?,
+                    Status::Rebuilt,
+                    reason,
+                ),
             };
             if published == Published::Done {
                 return Ok(Written {
@@ -542,9 +602,10 @@ impl Inner {
             if !self.session.options.create_or_reuse {
                 return Err(Error::Exists {
                     path: self.path.clone(),
-                    message: "another process stored something there while this source was written; \
+                    message:
+                        "another process stored something there while this source was written; \
                               the data of this call was not stored"
-                        .to_owned(),
+                            .to_owned(),
                 });
             }
             decision = self
@@ -556,7 +617,13 @@ impl Inner {
     }
 
     fn reused(&self, reuse: Reuse) -> Written {
-        let Reuse { created, reason, by_name_only, mismatch, .. } = reuse;
+        let Reuse {
+            created,
+            reason,
+            by_name_only,
+            mismatch,
+            ..
+        } = reuse;
         Written {
             path: self.path.clone(),
             status: Status::Reused,
@@ -575,12 +642,14 @@ impl Inner {
 fn not_stored(error: Error) -> Error {
     let note = "another process was first, and the data of this call was not stored";
     match error {
-        Error::Exists { path, message } => {
-            Error::Exists { path, message: format!("{message}; {note}") }
-        }
-        Error::Mismatch { path, message } => {
-            Error::Mismatch { path, message: format!("{message}; {note}") }
-        }
+        Error::Exists { path, message } => Error::Exists {
+            path,
+            message: format!("{message}; {note}"),
+        },
+        Error::Mismatch { path, message } => Error::Mismatch {
+            path,
+            message: format!("{message}; {note}"),
+        },
         other => other,
     }
 }

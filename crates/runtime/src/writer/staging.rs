@@ -59,7 +59,11 @@ fn label_of(name: &str) -> String {
         return folded;
     }
     let digest = Sha256::digest(folded.as_bytes());
-    let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    let hex: String = digest
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     format!("~{hex}")
 }
 
@@ -144,7 +148,8 @@ impl Tmp {
                 Err(errno) => {
                     return Err(Error::Io {
                         operation: "open",
-                        hint: "; the folder for unfinished caches must be a plain directory".to_owned(),
+                        hint: "; the folder for unfinished caches must be a plain directory"
+                            .to_owned(),
                         path,
                         source: errno.into(),
                     });
@@ -156,10 +161,16 @@ impl Tmp {
                 }
                 Lock::Held | Lock::Unknown => return Ok(Some(Self { path, _lock: None })),
                 Lock::Free => {
-                    let lock = Locked { folder, pid: std::process::id() };
+                    let lock = Locked {
+                        folder,
+                        pid: std::process::id(),
+                    };
                     // Whoever held the lock before may have removed the folder: then ours is a lock on nothing.
                     if is_at(&lock.folder, &path) {
-                        return Ok(Some(Self { path, _lock: Some(lock) }));
+                        return Ok(Some(Self {
+                            path,
+                            _lock: Some(lock),
+                        }));
                     }
                 }
             }
@@ -171,24 +182,38 @@ impl Tmp {
     pub(crate) fn clean(&self) -> Vec<Holder> {
         let here = Owner::current();
         let mut live = Vec::new();
-        let Ok(entries) = fs::read_dir(&self.path) else { return live };
+        let Ok(entries) = fs::read_dir(&self.path) else {
+            return live;
+        };
         for entry in entries.flatten() {
             let name = entry.file_name();
-            let Some((label, owner)) = name.to_str().and_then(Owner::split_name) else { continue };
+            let Some((label, owner)) = name.to_str().and_then(Owner::split_name) else {
+                continue;
+            };
             let path = entry.path();
-            let Ok(folder) = open_folder(&path) else { continue };
+            let Ok(folder) = open_folder(&path) else {
+                continue;
+            };
             let lock = try_lock(&folder);
             let process = look_up(&owner, &here);
-            let _ours_now = (lock == Lock::Free)
-                .then(|| Locked { folder, pid: std::process::id() });
+            let _ours_now = (lock == Lock::Free).then(|| Locked {
+                folder,
+                pid: std::process::id(),
+            });
             if is_dead(process, lock, folder_age(&path)) {
                 let _ = disk::remove_tree(&path, &is_staging_path);
             } else {
                 let description = match process {
                     Process::Running => format!("process {}", owner.pid),
-                    _ => format!("process {} of another boot, container or machine", owner.pid),
+                    _ => format!(
+                        "process {} of another boot, container or machine",
+                        owner.pid
+                    ),
                 };
-                live.push(Holder { label: label.to_owned(), description });
+                live.push(Holder {
+                    label: label.to_owned(),
+                    description,
+                });
             }
         }
         live
@@ -198,7 +223,9 @@ impl Tmp {
     pub(crate) fn stage(&self, base: &Path, name: &str) -> Result<Staging> {
         let owner = Owner::current();
         for _ in 0..ATTEMPTS {
-            let path = self.path.join(format!("{}.{}", label_of(name), owner.to_suffix(unique())));
+            let path = self
+                .path
+                .join(format!("{}.{}", label_of(name), owner.to_suffix(unique())));
             if !disk::create_dir(&path)? {
                 continue;
             }
@@ -213,7 +240,12 @@ impl Tmp {
             try_lock(&folder);
             let pid = std::process::id();
             let lease = Some(Locked { folder, pid });
-            return Ok(Staging { base: base.to_path_buf(), path, lease, pid });
+            return Ok(Staging {
+                base: base.to_path_buf(),
+                path,
+                lease,
+                pid,
+            });
         }
         let source = io::Error::from(io::ErrorKind::AlreadyExists);
         Err(Error::io("create directory", self.path.clone(), source))
@@ -236,12 +268,14 @@ fn is_at(folder: &OwnedFd, path: &Path) -> bool {
 /// Time since anything changed in a staging folder.
 fn folder_age(path: &Path) -> Duration {
     let list = |path: &Path| -> Vec<PathBuf> {
-        fs::read_dir(path).map_or_else(|_| Vec::new(), |entries| entries.flatten().map(|e| e.path()).collect())
+        fs::read_dir(path).map_or_else(
+            |_| Vec::new(),
+            |entries| entries.flatten().map(|e| e.path()).collect(),
+        )
     };
     let cache = path.join(CACHE);
     let shards = cache.join(SHARD_DIR);
-    let inside: Vec<PathBuf> =
-        [path, &cache, &shards].into_iter().flat_map(list).collect();
+    let inside: Vec<PathBuf> = [path, &cache, &shards].into_iter().flat_map(list).collect();
     age_of(std::iter::once(path).chain(inside.iter().map(PathBuf::as_path)))
 }
 

@@ -4,24 +4,24 @@
 //! is not ours is never changed.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use dataset_rt_format::constants::{INDEX_MAGIC, SHARD_MAGIC};
 use dataset_rt_format::{
-    Crc32c, FormatError, INDEX_FILE, MANIFEST_FILE, METADATA_FILE, Manifest, SHARD_DIR,
-    SHARD_SUFFIX, check_shard_name, shard_file,
+    FormatError, INDEX_FILE, MANIFEST_FILE, METADATA_FILE, Manifest, SHARD_DIR, SHARD_SUFFIX,
+    check_shard_name,
 };
 
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
+use crate::writer::examine::{Defect, examine, open};
+use crate::writer::names::fold_source_name;
 
 /// How every manifest of every version begins.
 const MANIFEST_MAGIC: &[u8] = b"{\"format\":\"dataset_rt.cache\",\"version\":";
-/// Bytes read at once when a file is checked whole.
-const CHECK_CHUNK: usize = 1 << 20;
 
 /// What stands at a path.
 #[derive(Debug)]
@@ -52,14 +52,20 @@ impl Place {
     pub(crate) fn of(path: &Path) -> Option<Self> {
         let link = fs::symlink_metadata(path).ok()?;
         let found = fs::metadata(path).ok()?;
-        Some(Self { device: found.dev(), inode: found.ino(), is_link: link.is_symlink() })
+        Some(Self {
+            device: found.dev(),
+            inode: found.ino(),
+            is_link: link.is_symlink(),
+        })
     }
 }
 
 /// Whether a path below a cache's directory has a name that we give.
 pub(crate) fn is_cache_path(below: &Path) -> bool {
-    let parts: Vec<Option<&str>> =
-        below.components().map(|part| part.as_os_str().to_str()).collect();
+    let parts: Vec<Option<&str>> = below
+        .components()
+        .map(|part| part.as_os_str().to_str())
+        .collect();
     match parts.as_slice() {
         [Some(MANIFEST_FILE | METADATA_FILE | INDEX_FILE | SHARD_DIR)] => true,
         [Some(SHARD_DIR), Some(file)] => is_shard_file(file),
@@ -68,7 +74,8 @@ pub(crate) fn is_cache_path(below: &Path) -> bool {
 }
 
 fn is_shard_file(file: &str) -> bool {
-    file.strip_suffix(SHARD_SUFFIX).is_some_and(|name| check_shard_name(name).is_ok())
+    file.strip_suffix(SHARD_SUFFIX)
+        .is_some_and(|name| check_shard_name(name).is_ok())
 }
 
 /// Looks at `path`. With `check` every file is read and compared with the checksum that the manifest states.
@@ -86,18 +93,20 @@ pub(crate) fn inspect(path: &Path, check: bool, cancel: &Cancel) -> Result<Targe
     if !metadata.is_dir() {
         return Ok(Target::Foreign("a file".to_owned()));
     }
-    let place =
-        Place { device: metadata.dev(), inode: metadata.ino(), is_link: link.is_symlink() };
+    let place = Place {
+        device: metadata.dev(),
+        inode: metadata.ino(),
+        is_link: link.is_symlink(),
+    };
     if let Some(what) = foreign_part(path)? {
         return Ok(Target::Foreign(what));
     }
     Ok(match examine(path, check, cancel) {
         Ok(manifest) => Target::Whole(place, Box::new(manifest)),
         Err(Defect::Other(error)) => return Err(error),
-        Err(Defect::Format(_, error)) if error.code() == "version_unsupported" => {
-            Target::TooNew(error)
-        }
-        Err(Defect::Format(_, error)) if error.code() == "feature_unsupported" => {
+        Err(Defect::Format(_, error))
+            if matches!(error.code(), "version_unsupported" | "feature_unsupported") =>
+        {
             Target::TooNew(error)
         }
         Err(Defect::Format(file, error)) => Target::Damaged(place, format!("{file}: {error}")),
@@ -116,8 +125,14 @@ fn foreign_part(path: &Path) -> Result<Option<String>> {
         for entry in listing {
             let entry = entry.map_err(|source| Error::io("list", folder.clone(), source))?;
             let inside = below.join(entry.file_name());
-            let kind = entry.file_type().map_err(|source| Error::io("look at", entry.path(), source))?;
-            let expected = if inside == Path::new(SHARD_DIR) { kind.is_dir() } else { kind.is_file() };
+            let kind = entry
+                .file_type()
+                .map_err(|source| Error::io("look at", entry.path(), source))?;
+            let expected = if inside == Path::new(SHARD_DIR) {
+                kind.is_dir()
+            } else {
+                kind.is_file()
+            };
             if !is_cache_path(&inside) || !expected {
                 return Ok(Some(format!(
                     "a folder with {}, which is no file of a cache",
@@ -148,99 +163,10 @@ fn begins_with_magic(path: &Path, inside: &Path) -> bool {
         Some(_) => &SHARD_MAGIC,
     };
     let mut head = vec![0; magic.len()];
-    open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == magic
-}
-
-/// Opens a file that was seen to be a regular one. Should it be something else by now, a link is not followed and a
-/// FIFO does not block.
-fn open(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-        .open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
-}
-
-/// Why something of ours is no cache.
-enum Defect {
-    /// A rule of the format, and the file that breaks it.
-    Format(String, FormatError),
-    Other(Error),
-}
-
-impl From<Error> for Defect {
-    fn from(error: Error) -> Self {
-        Self::Other(error)
-    }
-}
-
-/// Checks that what the manifest names is there.
-fn examine(path: &Path, check: bool, cancel: &Cancel) -> Result<Manifest, Defect> {
-    let manifest_path = path.join(MANIFEST_FILE);
-    let bytes = match open(&manifest_path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let name = MANIFEST_FILE.to_owned();
-            return Err(Defect::Format(name.clone(), FormatError::FileMissing { name }));
-        }
-        opened => {
-            let mut bytes = Vec::new();
-            opened
-                .and_then(|mut file| file.read_to_end(&mut bytes))
-                .map_err(|source| Error::io("read", manifest_path, source))?;
-            bytes
-        }
-    };
-    let manifest = Manifest::parse(&bytes)
-        .map_err(|error| Defect::Format(MANIFEST_FILE.to_owned(), error))?;
-    for (name, file) in [(METADATA_FILE, &manifest.metadata), (INDEX_FILE, &manifest.index)] {
-        examine_file(path, name, file.size, check.then_some(file.crc32c), cancel)?;
-    }
-    for shard in &manifest.shards {
-        let name = format!("{SHARD_DIR}/{}", shard_file(&shard.name));
-        examine_file(path, &name, shard.size, check.then_some(shard.crc32c), cancel)?;
-    }
-    Ok(manifest)
-}
-
-fn examine_file(
-    path: &Path,
-    name: &str,
-    size: u64,
-    crc: Option<u32>,
-    cancel: &Cancel,
-) -> Result<(), Defect> {
-    cancel.check()?;
-    let broken = |error| Err(Defect::Format(name.to_owned(), error));
-    let full = path.join(name);
-    let io_error = |source| Defect::Other(Error::io("read", full.clone(), source));
-    let found = match fs::symlink_metadata(&full) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return broken(FormatError::FileMissing { name: name.to_owned() });
-        }
-        found => found.map_err(io_error)?.len(),
-    };
-    if found != size {
-        return broken(FormatError::FileSize { name: name.to_owned(), stated: size, found });
-    }
-    let Some(stated) = crc else { return Ok(()) };
-    let mut file = open(&full).map_err(io_error)?;
-    let mut running = Crc32c::new();
-    let mut chunk = vec![0; CHECK_CHUNK];
-    loop {
-        cancel.check()?;
-        let filled = match file.read(&mut chunk) {
-            Ok(0) => break,
-            Ok(filled) => filled,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(io_error(error)),
-        };
-        running.update(chunk.get(..filled).unwrap_or_default());
-    }
-    let found = running.value();
-    if found != stated {
-        return broken(FormatError::FileChecksum { name: name.to_owned(), stated, found });
-    }
-    Ok(())
+    open(path)
+        .and_then(|mut file| file.read_exact(&mut head))
+        .is_ok()
+        && head == magic
 }
 
 /// Another entry of `base` whose name could be the same folder as `name` on some file system, and that is of ours.
@@ -252,11 +178,13 @@ pub(crate) fn clashing_name(base: &Path, name: &str, cancel: &Cancel) -> Result<
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         listing => listing.map_err(|source| Error::io("list", base, source))?,
     };
-    let folded = super::names::fold_source_name(name);
+    let folded = fold_source_name(name);
     for entry in listing {
         let entry = entry.map_err(|source| Error::io("list", base, source))?;
-        let Some(other) = entry.file_name().to_str().map(str::to_owned) else { continue };
-        if other == name || super::names::fold_source_name(&other) != folded {
+        let Some(other) = entry.file_name().to_str().map(str::to_owned) else {
+            continue;
+        };
+        if other == name || fold_source_name(&other) != folded {
             continue;
         }
         if matches!(

@@ -25,18 +25,34 @@ fn left_behind(base: &Path, owner: &Owner) -> PathBuf {
 
 fn make_old(path: &Path, age: Duration) {
     let then = SystemTime::now() - age;
-    for name in ["cache/shards/000000.bin", "cache/index.bin", "cache/shards", "cache", "spill", ""] {
-        File::open(path.join(name)).unwrap().set_modified(then).unwrap();
+    for name in [
+        "cache/shards/000000.bin",
+        "cache/index.bin",
+        "cache/shards",
+        "cache",
+        "spill",
+        "",
+    ] {
+        File::open(path.join(name))
+            .unwrap()
+            .set_modified(then)
+            .unwrap();
     }
 }
 
 fn gone() -> Owner {
     let here = Owner::current();
-    Owner { start: here.start + 1, ..here }
+    Owner {
+        start: here.start + 1,
+        ..here
+    }
 }
 
 fn elsewhere() -> Owner {
-    Owner { boot: "ffffffff".to_owned(), ..Owner::current() }
+    Owner {
+        boot: "ffffffff".to_owned(),
+        ..Owner::current()
+    }
 }
 
 #[test]
@@ -47,7 +63,11 @@ fn a_staging_folder_is_held_while_it_lives_and_gone_with_its_owner() {
     let live = tmp.clean();
     assert_eq!(live.len(), 1);
     assert!(live[0].writes("name") && live[0].writes("NAME") && !live[0].writes("other"));
-    assert!(live[0].description.contains(&std::process::id().to_string()));
+    assert!(
+        live[0]
+            .description
+            .contains(&std::process::id().to_string())
+    );
     drop(tmp);
     fs::create_dir(staging.cache()).unwrap();
     fs::write(staging.cache().join("index.bin"), b"x").unwrap();
@@ -78,7 +98,10 @@ fn a_writer_that_cant_be_looked_up_is_kept_while_its_lock_is_held_or_its_files_c
     clean_up(base.path());
     assert!(path.exists(), "its lock is held");
     flock(&held, FlockOperation::Unlock).unwrap();
-    File::open(path.join("cache/index.bin")).unwrap().set_modified(SystemTime::now()).unwrap();
+    File::open(path.join("cache/index.bin"))
+        .unwrap()
+        .set_modified(SystemTime::now())
+        .unwrap();
     clean_up(base.path());
     assert!(path.exists(), "one of its files is new");
     make_old(&path, UNLOCKED_AGE + Duration::from_secs(60));
@@ -109,7 +132,9 @@ fn tmp_must_be_a_plain_directory() {
     let outside = base.path().join("outside");
     fs::create_dir(&outside).unwrap();
     std::os::unix::fs::symlink(&outside, base.path().join("tmp")).unwrap();
-    let Err(refused) = Tmp::enter(base.path(), true) else { panic!("a link was followed") };
+    let Err(refused) = Tmp::enter(base.path(), true) else {
+        panic!("a link was followed")
+    };
     assert!(refused.to_string().contains("plain directory"), "{refused}");
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
 }
@@ -151,7 +176,10 @@ fn long_names_get_a_label_that_fits() {
     let live = tmp.clean();
     assert!(live[0].writes(&long) && live[0].writes(&"X".repeat(200)));
     assert!(!live[0].writes(&"x".repeat(199)));
-    assert!(label_of(&label_of(&long)) != label_of(&long), "no name can pose as a digest");
+    assert!(
+        label_of(&label_of(&long)) != label_of(&long),
+        "no name can pose as a digest"
+    );
     drop(tmp);
     drop(staging);
 }
