@@ -15,6 +15,19 @@ use crate::error::IntoPyResult;
 use crate::payload::BatchPayloads;
 use crate::sample::{BlockContext, CachedSample};
 
+/// Native-endian 64-bit integers out of bytes that NumPy or a pickle hands over.
+#[allow(clippy::host_endian_bytes, reason = "from this machine's memory, never from the disk")]
+pub(crate) fn int64_values(bytes: &[u8]) -> Vec<i64> {
+    bytes
+        .chunks_exact(8)
+        .map(|chunk| {
+            let mut value = [0; 8];
+            value.copy_from_slice(chunk);
+            i64::from_ne_bytes(value)
+        })
+        .collect()
+}
+
 /// Samples whose payloads lie in one buffer.
 #[pyclass(frozen, module = "dataset_rt._native")]
 pub(crate) struct NativeBatch {

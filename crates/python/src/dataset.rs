@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::arrow::{NativeTable, import_stream};
-use crate::batch::NativeBatch;
+use crate::batch::{NativeBatch, int64_values};
 use crate::config::reader_options;
 use crate::error::IntoPyResult;
 use crate::interrupt::detached;
@@ -210,15 +210,7 @@ impl NativeDataset {
     )]
     fn take(&self, py: Python<'_>, rows: &Bound<'_, PyBytes>) -> PyResult<NativeBatch> {
         release_abandoned(py);
-        let rows: Vec<i64> = rows
-            .as_bytes()
-            .chunks_exact(8)
-            .map(|bytes| {
-                let mut row = [0; 8];
-                row.copy_from_slice(bytes);
-                i64::from_ne_bytes(row)
-            })
-            .collect();
+        let rows = int64_values(rows.as_bytes());
         let (samples, lengths) = py
             .detach(|| {
                 let samples = self.dataset().active_samples(&rows)?;

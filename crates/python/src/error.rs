@@ -1,5 +1,6 @@
 //! Runtime errors as exceptions of `dataset_rt.errors`: one class per kind, the parts as attributes.
 
+use dataset_rt_format::FormatError;
 use dataset_rt_runtime::{Error, Fault};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -77,11 +78,18 @@ fn convert(py: Python<'_>, error: Error) -> PyResult<PyErr> {
             source,
         } => {
             attributes.set_item("path", path)?;
-            match source.code() {
-                "version_unsupported" => "CacheVersionError",
-                "feature_unsupported" => "CacheFeatureError",
-                code => {
-                    attributes.set_item("code", code)?;
+            match source {
+                FormatError::VersionUnsupported { found, supported } => {
+                    attributes.set_item("found", found)?;
+                    attributes.set_item("supported", supported)?;
+                    "CacheVersionError"
+                }
+                FormatError::FeatureUnsupported { features } => {
+                    attributes.set_item("features", features)?;
+                    "CacheFeatureError"
+                }
+                source => {
+                    attributes.set_item("code", source.code())?;
                     attributes.set_item("offset", offset)?;
                     attributes.set_item("cache_id", sample.map(|(cache, _)| cache))?;
                     attributes.set_item("sample_id", sample.map(|(_, sample)| sample))?;

@@ -31,10 +31,6 @@ pub(crate) struct SourcePayloads {
 // SAFETY: the pointers lead into immutable bytes objects and boxes that this value owns.
 #[allow(unsafe_code)]
 unsafe impl Send for SourcePayloads {}
-// SAFETY: nothing is written through the pointers.
-#[allow(unsafe_code)]
-unsafe impl Sync for SourcePayloads {}
-
 impl SourcePayloads {
     fn push_object(&mut self, bytes: &Bound<'_, PyBytes>) {
         let content = bytes.as_bytes();
@@ -85,6 +81,7 @@ pub(crate) struct Pulled {
 pub(crate) struct PullTimes {
     pub(crate) python_next: Duration,
     pub(crate) python_extract: Duration,
+    pub(crate) samples: u64,
 }
 
 /// A source being read.
@@ -139,6 +136,7 @@ impl<'py> Puller<'py> {
             self.samples += 1;
             if let Some(after) = after {
                 self.times.python_extract += after.elapsed();
+                self.times.samples += 1;
             }
             let taken = payloads.slots.len();
             // Looking at the clock for every sample would cost as much as taking it apart.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use dataset_rt_runtime::{Begin, Cancel, Error, InputBlock, Pool, SourceWriter, WriteSession};
+use dataset_rt_runtime::{Begin, Cancel, Error, InputBlock, Pool, SourceWriter, Stage, WriteSession};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -102,10 +102,15 @@ pub(crate) fn write(
     };
     let result = run.all(py, jobs);
     let outcomes = std::mem::take(&mut run.outcomes);
+    let finishing = std::mem::take(&mut run.finishing);
     drop(run);
     if result.is_err() {
         cancel.cancel();
-        py.detach(|| session.wait_idle(CLEAN_UP_LIMIT));
+        let deadline = Instant::now() + CLEAN_UP_LIMIT;
+        for Finishing { writer, .. } in &finishing {
+            writer.abort("interrupted");
+            py.detach(|| writer.wait(deadline.saturating_duration_since(Instant::now())));
+        }
     }
     release_abandoned(py);
     let written = match &profile {
@@ -156,6 +161,7 @@ impl Run<'_, '_> {
                         writer.abort(&error.to_string());
                         // An interrupt is no property of one source.
                         if !error.is_instance_of::<PyException>(py) {
+                            self.finishing.push(Finishing { job: index, writer });
                             return Err(error);
                         }
                         // What a worker met came first and is the reason.
@@ -191,7 +197,7 @@ impl Run<'_, '_> {
                         path: Some(reused.path),
                         reason: reused.reason,
                         created: Some(reused.created),
-                        unproven: reused.unproven,
+                        unproven: reused.by_name_only || reused.mismatch,
                         error: None,
                     });
                     return Ok(None);
@@ -231,7 +237,7 @@ impl Run<'_, '_> {
                 self.tell_progress(py, false)?;
             }
             if let Some(waiting) = waiting {
-                self.session.add_ingress_wait(waiting.elapsed());
+                self.session.profile_add(Stage::IngressWait, waiting.elapsed(), 1);
             }
             if writer.failed() {
                 return Ok(());
@@ -293,8 +299,8 @@ impl Run<'_, '_> {
                     status: written.status.name(),
                     path: Some(written.path),
                     reason: written.reason,
-                    created: written.created,
-                    unproven: written.unproven,
+                    created: Some(written.created),
+                    unproven: written.by_name_only || written.mismatch,
                     error: None,
                 },
                 Err(error) => NativeOutcome::failed(py, to_py(py, error)),
