@@ -61,7 +61,6 @@ impl Cancel {
     /// # Errors
     /// [`Error::Interrupted`], and nothing else.
     pub fn check(&self) -> Result<()> {
-<<<<<<< HEAD
         if !self.is_cancelled()
             && let Some(probe) = &self.0.probe
             && let Ok(mut last) = probe.last.try_lock()
@@ -73,14 +72,11 @@ impl Cancel {
                 self.cancel();
             }
         }
-=======
->>>>>>> writer
         if self.is_cancelled() {
             Err(Error::Interrupted)
         } else {
             Ok(())
         }
-<<<<<<< HEAD
     }
 }
 
@@ -89,7 +85,5 @@ impl fmt::Debug for Cancel {
         f.debug_struct("Cancel")
             .field("cancelled", &self.is_cancelled())
             .finish_non_exhaustive()
-=======
->>>>>>> writer
     }
 }
