@@ -138,7 +138,7 @@ INDEX = {
     "index-header-flip": ("I3", lambda: poked("index.bin", 16)),
     "index-table-flip": ("I3", lambda: poked("index.bin", 128 + 16)),
     "index-version-new": ("I4", lambda: on_index(put("version", 2))),
-    "index-version-zero": ("I5", lambda: on_index(put("version", 0))),
+    "index-version-zero": ("I4", lambda: on_index(put("version", 0))),
     "index-reserved": ("I5", lambda: on_index(put("reserved", bytes(43) + b"\1"))),
     "index-section-reserved": ("I5", lambda: on_sections(_on_kind(17, reserved=1))),
     "index-flags": ("I6", lambda: on_index(put("flags", 1))),
@@ -318,6 +318,7 @@ METADATA = {
     "metadata-block-length": ("A5", lambda: on_batch(block={"body": 1 << 40})),
     "metadata-block-meta-length": ("A5", lambda: on_batch(block={"metadata": 0})),
     "metadata-message-place": ("A6", lambda: on_batch(block={"offset": 16})),
+    "metadata-message-length": ("A6", lambda: _reframed(_longer_message)),
     "metadata-message-version": ("A6", lambda: on_batch(version=3)),
     "metadata-message-kind": ("A6", lambda: _schema_as_batch()),
     "metadata-body-length": ("A6", lambda: on_batch(body_length=64)),
@@ -366,6 +367,12 @@ def _schema_as_batch() -> Files:
         a.batches[0].block = {"offset": 8, "metadata": 8 + length, "body": 0}
 
     return on_arrow(edit)
+
+
+def _longer_message(raw: bytearray) -> None:
+    """The length in a message's frame is not the one of its Block."""
+    at = raw.index(b"\xff\xff\xff\xff", 12)
+    raw[at + 4] ^= 8
 
 
 def _null_in_required() -> Files:
@@ -427,7 +434,7 @@ SHARDS = {
     "shard-foreign": ("S3", lambda: damaged(_foreign)),
     "shard-id-in-manifest": ("S3", lambda: on_member(lambda m: m["shards"][1].update(id="0" * 32))),
     "shard-trailer-version-new": ("S4", lambda: on_shard(put("trailer", {"version": 2}))),
-    "shard-trailer-version-zero": ("S5", lambda: on_shard(put("trailer", {"version": 0}))),
+    "shard-trailer-version-zero": ("S4", lambda: on_shard(put("trailer", {"version": 0}))),
     "shard-trailer-flags": ("S5", lambda: on_shard(put("trailer", {"flags": 3}))),
     "shard-count": ("S5", lambda: on_shard(put("trailer", {"count": 3}))),
     "shard-size-field": ("S5", lambda: on_shard(put("trailer", {"size": 1 << 39}))),
@@ -437,7 +444,7 @@ SHARDS = {
     "shard-header-flip": ("S6", lambda: poked(S1, 32)),
     "shard-version-new": ("S7", lambda: on_shard(lambda s: (put("version", 2)(s), put("trailer", {"version": 1})(s)))),
     "shard-flags": ("S8", lambda: on_shard(put("flags", 1 << 31))),
-    "shard-version-zero": ("S9", lambda: on_shard(lambda s: (put("version", 0)(s), put("trailer", {"version": 1})(s)))),
+    "shard-version-zero": ("S7", lambda: on_shard(lambda s: (put("version", 0)(s), put("trailer", {"version": 1})(s)))),
     "shard-reserved": ("S9", lambda: on_shard(put("reserved", b"\1" + bytes(23)))),
     "shard-alignment": ("S9", lambda: on_shard(_realigned)),
     "shard-footer-flip": ("S10", lambda: poked(S0, 128 + 4)),

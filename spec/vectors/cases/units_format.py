@@ -175,17 +175,17 @@ def shard_names() -> list[dict]:
 
 
 def manifest_tails() -> list[dict]:
-    """Whole manifests, as bytes -> what the checks M2 to M5 say."""
+    """Whole manifests, as bytes -> what the checks M2 to M6 say."""
     good = seal_text(PREFIX + b'"any":0')
+    start = b'{"format":"dataset_rt.cache","version":'
     given = [
         ("ok", good), ("manifest_damaged", b""), ("manifest_damaged", good[1:]), ("manifest_damaged", good[:-1]), ("manifest_damaged", good + b" "),
-        ("manifest_damaged", good.replace(b"any", b"Any")), ("manifest_damaged", good[-78:]),
-        ("version_unsupported", seal_text(b'{"format":"dataset_rt.cache","version":2,"x":[')),
-        ("version_unsupported", seal_text(b'{"format":"dataset_rt.cache","version":9999999999,')),
-        ("manifest_invalid", seal_text(b'{"format":"dataset_rt.cache","version":99999999999,')),
-        ("manifest_invalid", seal_text(b'{"format":"dataset_rt.cache","version":0,')),
-        ("manifest_invalid", seal_text(b'{"format":"dataset_rt.cache","version":1')), ("manifest_invalid", seal_text(b"{")),
-        ("manifest_invalid", seal_text(b' {"format":"dataset_rt.cache","version":1,"any":0')),
+        ("manifest_damaged", good.replace(b"any", b"Any")), ("manifest_damaged", good[-78:]), ("manifest_damaged", seal_text(b"{")),
+        ("manifest_damaged", seal_text(b" " + PREFIX + b'"any":0')), ("manifest_damaged", seal_text(start.replace(b"cache", b"other") + b'1,"any":0')),
+        ("version_unsupported", seal_text(start + b'2,"x":[')), ("version_unsupported", seal_text(start + b"0,")),
+        ("version_unsupported", seal_text(start + b"9007199254740991,")), ("manifest_invalid", seal_text(start + b"9007199254740992,")),
+        ("manifest_invalid", seal_text(start + b"1")), ("manifest_invalid", seal_text(start + b"01,")), ("manifest_invalid", seal_text(start + b"-1,")),
+        ("manifest_invalid", seal_text(start + b" 1,")), ("manifest_invalid", seal_text(start + b"1.0,")), ("manifest_invalid", seal_text(start + b",")),
     ]  # fmt: skip
     return [case(tag("utf8", outcome), manifest=tag("bytes", raw)) for outcome, raw in given]
 
