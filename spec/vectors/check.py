@@ -69,7 +69,7 @@ def check_example() -> str | None:
             return f"length of {name}"
         if name == "manifest.json" and re.sub(r"\n +", "", part.partition("    {")[2].partition("\n\n")[0]) + "\n" != raw.decode()[1:]:
             return name
-        for at, shown, more in re.findall(r"^    ([0-9a-f]{8})  ((?:[0-9a-f]{2} ?)+|00 \.\.\. 00)\s*(.*)$", part, re.M):
+        for at, shown, more in re.findall(r"^    ([0-9a-f]{8})  ((?:[0-9a-f]{2} ?)+|00 \.\.\. 00) *(.*)$", part, re.M):
             zeros = re.search(r"\(([0-9]+) zero bytes\)", more)
             want = bytes(int(zeros[1])) if zeros else bytes.fromhex(shown)
             if raw[int(at, 16) :][: len(want)] != want:
