@@ -9,7 +9,13 @@ PREFIX = b'{"format":"dataset_rt.cache","version":1,'
 
 
 def _base(**hooks) -> Cache:
-    return Cache([b"one", b"two"], [Field("n", "int64"), Field("t", "utf8")], [[1, 2], ["a", "b"]], parts=[(0, [1, 1])], hooks=hooks)
+    return Cache(
+        [b"one", b"two"],
+        [Field("n", "int64"), Field("t", "utf8")],
+        [[1, 2], ["a", "b"]],
+        parts=[(0, [1, 1])],
+        hooks=hooks,
+    )
 
 
 def _bytes(edit: Callable[[bytes], bytes]):
@@ -74,7 +80,10 @@ MANIFEST = {
     "manifest-truncated": ("M2", _bytes(lambda raw: raw[:-1])),
     "manifest-cut-in-half": ("M2", _bytes(lambda raw: raw[: len(raw) // 2])),
     "manifest-extra-byte": ("M2", _bytes(lambda raw: raw + b"\n")),
-    "manifest-tail-upper-case": ("M2", _bytes(lambda raw: raw[:-67] + raw[-67:-3].upper() + raw[-3:])),
+    "manifest-tail-upper-case": (
+        "M2",
+        _bytes(lambda raw: raw[:-67] + raw[-67:-3].upper() + raw[-3:]),
+    ),
     "manifest-tail-other": ("M2", _bytes(lambda raw: raw[:-2] + b" \n")),
     "manifest-flip": ("M3", _flip(60)),
     "manifest-flip-version": ("M3", _flip(len(PREFIX) - 2)),

@@ -39,13 +39,17 @@ def columns(raw: bytes, fields: list[dict], samples: int) -> list[list]:
     for offset, meta, body in blocks:
         need(struct.unpack_from("<Ii", raw, offset) == (0xFFFFFFFF, meta - 8), bad, "A6")
         try:
-            batches.append((offset + meta, body, *message(raw[offset + 8 : offset + meta], body, fields)))
+            batches.append(
+                (offset + meta, body, *message(raw[offset + 8 : offset + meta], body, fields))
+            )
         except Broken:
             raise Refused(bad, "A6") from None
     need(sum(b[2] for b in batches) == samples, bad, "A8")
     for _, body, rows, nodes, buffers in batches:
         for start, length in buffers:
-            need(start >= 0 and length >= 0 and start % 8 == 0 and start + length <= body, bad, "A9")
+            need(
+                start >= 0 and length >= 0 and start % 8 == 0 and start + length <= body, bad, "A9"
+            )
         check_lengths(fields, rows, nodes, buffers)
     out = [[] for _ in fields]
     for body_at, _, rows, nodes, buffers in batches:
@@ -76,7 +80,11 @@ def check_schema(footer, fields: list[dict]) -> None:
 def message(raw: bytes, body: int, fields: list[dict]):
     bad = "metadata_invalid"
     view = root(raw)
-    need(view.scalar(0, "<h") == 4 and view.scalar(1, "<B") == 3 and view.scalar(3, "<q") == body, bad, "A6")
+    need(
+        view.scalar(0, "<h") == 4 and view.scalar(1, "<B") == 3 and view.scalar(3, "<q") == body,
+        bad,
+        "A6",
+    )
     batch = view.table(2)
     need(batch is not None, bad, "A6")
     rows, nodes, buffers = batch.scalar(0, "<q"), batch.structs(1, "<qq"), batch.structs(2, "<qq")
