@@ -393,12 +393,12 @@ def positions() -> list[dict]:
         "table": {"rows": s.table_digest(rows, None), "weights": s.table_digest(rows, weights)},
     }  # fmt: skip
     changes = [
-        (None, {}), (None, {"epoch_len": None}), (None, {"window_start": "30", "window_len": "0", "delivered": "0"}), (None, {"later": 1}),
+        (None, {}), (None, {"epoch_len": None}), (None, {"window_start": "30", "window_len": "0", "delivered": "0"}), ("later", {"later": 1}),
         (None, {"mode": "ordered", "table": {**good["table"], "weights": None}}), (None, {"next": "50"}),
         ("format", {"format": "other"}), ("version", {"version": 2}), ("algorithm", {"algorithm": 2}), ("mode", {"mode": "random"}),
         ("seed", {"seed": 42}), ("seed", {"seed": str(2**64)}), ("seed", {"seed": "-1"}), ("seed", {"seed": "042"}),
-        ("stream", {"stream": 2**32}), ("rows", {"rows": "0"}), ("delivered", {"delivered": "11"}), ("next", {"next": "29"}),
-        ("window_len", {"window_len": str(2**63)}), ("caches", {"caches": "00"}), ("table", {"table": {"rows": "00" * 32, "weights": None}}),
+        ("stream", {"stream": 2**32}), ("rows", {"rows": "0"}), ("epoch_len", {"epoch_len": "0"}), ("cache_heads", {"cache_heads": []}), ("delivered", {"delivered": "11"}), ("next", {"next": "29"}),
+        ("window_len", {"window_len": str(2**63)}), ("caches", {"caches": "00"}), ("table", {"table": {"rows": "00" * 32, "weights": None}}), ("table", {"mode": "ordered"}),
     ]  # fmt: skip
     out = []
     for member, change in changes:
