@@ -30,8 +30,14 @@ pub(crate) struct NativeTable {
 }
 
 impl NativeTable {
-    pub(crate) fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
-        Self { schema, batches }
+    /// # Errors
+    /// `ValueError` without batches, since nothing would tell the columns.
+    pub(crate) fn new(batches: Vec<RecordBatch>) -> PyResult<Self> {
+        let schema = batches
+            .first()
+            .map(RecordBatch::schema)
+            .ok_or_else(|| PyValueError::new_err("a table without record batches"))?;
+        Ok(Self { schema, batches })
     }
 
     /// A table of one batch.

@@ -16,7 +16,10 @@ use crate::payload::BatchPayloads;
 use crate::sample::{BlockContext, CachedSample};
 
 /// Native-endian 64-bit integers out of bytes that NumPy or a pickle hands over.
-#[allow(clippy::host_endian_bytes, reason = "from this machine's memory, never from the disk")]
+#[allow(
+    clippy::host_endian_bytes,
+    reason = "from this machine's memory, never from the disk"
+)]
 pub(crate) fn int64_values(bytes: &[u8]) -> Vec<i64> {
     bytes
         .chunks_exact(8)
@@ -147,7 +150,7 @@ impl NativeBatch {
 
     fn metadata(&self, py: Python<'_>) -> PyResult<NativeTable> {
         let gathered = py
-            .detach(|| self.shared.dataset.gather(&self.samples))
+            .detach(|| self.shared.dataset.export_samples(&self.samples))
             .into_py(py)?;
         Ok(NativeTable::single(gathered))
     }

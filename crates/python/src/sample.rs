@@ -6,7 +6,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use dataset_rt_runtime::{Cache, GatheredColumns, Value};
+use dataset_rt_format::Value;
+use dataset_rt_runtime::{Cache, GatheredColumns};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -124,17 +125,21 @@ impl BlockContext {
         let dict = PyDict::new(py);
         let cache_position = stored.cache_id as usize;
         let keys = &self.vocabulary.keys[cache_position];
+        let cache = &self.vocabulary.caches[cache_position];
         // The lock is not held while objects are made: making one may run a finaliser that comes back here.
         let columns = self.columns.lock().ok().and_then(|columns| columns.clone());
         match columns {
             Some(columns) => {
                 for (field, key) in keys.iter().enumerate() {
-                    let value = columns.value(stored.row as usize, field);
+                    let value = match columns.value(stored.row as usize, field) {
+                        Some(value) => value,
+                        // Not gathered, since it could not be read: asking the cache says why.
+                        None => cache.value(field, stored.sample_id).into_py(py)?,
+                    };
                     dict.set_item(key.bind(py), self.vocabulary.value(py, value)?)?;
                 }
             }
             None => {
-                let cache = &self.vocabulary.caches[cache_position];
                 for (field, key) in keys.iter().enumerate() {
                     let value = cache.value(field, stored.sample_id).into_py(py)?;
                     dict.set_item(key.bind(py), self.vocabulary.value(py, value)?)?;

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use dataset_rt_runtime::{Begin, Cancel, Error, InputBlock, Pool, SourceWriter, Stage, WriteSession};
+use dataset_rt_runtime::{
+    Begin, Cancel, Error, InputBlock, Pool, SourceWriter, Stage, WriteSession,
+};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -237,7 +239,8 @@ impl Run<'_, '_> {
                 self.tell_progress(py, false)?;
             }
             if let Some(waiting) = waiting {
-                self.session.profile_add(Stage::IngressWait, waiting.elapsed(), 1);
+                self.session
+                    .profile_add(Stage::IngressWait, waiting.elapsed(), 1);
             }
             if writer.failed() {
                 return Ok(());
