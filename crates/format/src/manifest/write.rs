@@ -45,6 +45,8 @@ impl Manifest {
             .raw("{\"name\":")
             .text(self.codec.name())
             .raw("}");
+        json.member("alignment")
+            .integer(1_u64 << self.align.min(63));
         if let Some(user) = &self.user {
             json.member("user").raw("{");
             for (position, (key, value)) in user.iter().enumerate() {
