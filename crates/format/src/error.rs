@@ -281,6 +281,12 @@ pub enum FormatError {
     RecordDecode { stored_len: u64, raw_len: u64 },
     #[error("the payload has CRC {found:08x}, stated is {stated:08x}")]
     RecordChecksum { stated: u32, found: u32 },
+    #[error("sample {sample}, stored at {offset}: {source}")]
+    Record {
+        sample: u64,
+        offset: u64,
+        source: Box<FormatError>,
+    },
 
     // checksum_mismatch
     #[error("{name} has CRC {found:08x}, the manifest says {stated:08x}")]
@@ -364,7 +370,9 @@ impl FormatError {
             | Self::ShardPadding { .. }
             | Self::ShardChain { .. } => "shard_invalid",
             Self::ShardMismatch { .. } | Self::ShardId { .. } => "shard_mismatch",
-            Self::RecordDecode { .. } | Self::RecordChecksum { .. } => "record_damaged",
+            Self::RecordDecode { .. } | Self::RecordChecksum { .. } | Self::Record { .. } => {
+                "record_damaged"
+            }
             Self::FileChecksum { .. } | Self::FileDigest { .. } => "checksum_mismatch",
             Self::IndexIdentity { .. } | Self::IdentityMismatch { .. } => "identity_mismatch",
         }
@@ -384,9 +392,7 @@ mod tests {
                 supported: 1,
             },
             FormatError::FeatureUnsupported { features: vec![] },
-            FormatError::FieldTwice {
-                name: String::new(),
-            },
+            FormatError::ManifestPrefix,
             FormatError::ShardName {
                 name: String::new(),
             },
@@ -412,9 +418,9 @@ mod tests {
             },
             FormatError::MetadataMagic,
             FormatError::ShardMagic { part: "header" },
-            FormatError::ShardId {
-                expected: String::new(),
-                found: String::new(),
+            FormatError::ShardPadding {
+                offset: 65,
+                found: 1,
             },
             FormatError::ShardMismatch {
                 expected: String::new(),

@@ -285,9 +285,15 @@ pub fn verify_shard(
         }
     }
     let mut payload = Vec::new();
-    for (entry, raw_len) in footer.index_entries(position) {
+    for (sample, (entry, raw_len)) in (first..).zip(footer.index_entries(position)) {
         let stored = slice(bytes, entry.offset, u64::from(entry.stored_len));
-        check_record(codec, stored, raw_len, entry.crc, &mut payload)?;
+        check_record(codec, stored, raw_len, entry.crc, &mut payload).map_err(|error| {
+            FormatError::Record {
+                sample,
+                offset: entry.offset,
+                source: Box::new(error),
+            }
+        })?;
     }
     check_file(
         &shard_path(&shard.name),

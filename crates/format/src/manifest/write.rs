@@ -58,8 +58,6 @@ impl Manifest {
         if let Some(media_type) = &self.media_type {
             json.member("media_type").text(media_type);
         }
-        json.member("alignment")
-            .integer(1_u64 << self.align.min(63));
         json.member("metadata").file(METADATA_FILE, &self.metadata);
         json.member("index").file(INDEX_FILE, &self.index);
         json.member("shards").list(&self.shards, |json, shard| {
