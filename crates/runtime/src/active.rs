@@ -14,6 +14,8 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::reader::Mix;
 
+pub(crate) use parse::{CACHE_ID, SAMPLE_ID, WEIGHT};
+
 /// A sample of a dataset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SampleRef {
@@ -48,15 +50,18 @@ impl Numbering {
         let mut starts = vec![0_u64];
         let mut end = 0_u64;
         for samples in samples {
-            end = end.checked_add(samples).filter(|&end| end <= crate::sampler::MAX_ROWS).ok_or_else(
-                || Error::Argument {
+            end = end
+                .checked_add(samples)
+                .filter(|&end| end <= crate::sampler::MAX_ROWS)
+                .ok_or_else(|| Error::Argument {
                     argument: "paths",
                     message: "the caches have more than 2^62 samples together".to_owned(),
-                },
-            )?;
+                })?;
             starts.push(end);
         }
-        Ok(Self { starts: starts.into() })
+        Ok(Self {
+            starts: starts.into(),
+        })
     }
 
     /// Samples of all caches.
@@ -88,11 +93,20 @@ impl Numbering {
         if let [_, end] = *self.starts
             && number < end
         {
-            return SampleRef { cache: 0, sample: number };
+            return SampleRef {
+                cache: 0,
+                sample: number,
+            };
         }
-        let cache = self.starts.partition_point(|&start| start <= number).saturating_sub(1);
+        let cache = self
+            .starts
+            .partition_point(|&start| start <= number)
+            .saturating_sub(1);
         let start = self.starts.get(cache).copied().unwrap_or_default();
-        SampleRef { cache: u32::try_from(cache).unwrap_or(u32::MAX), sample: number - start }
+        SampleRef {
+            cache: u32::try_from(cache).unwrap_or(u32::MAX),
+            sample: number - start,
+        }
     }
 }
 
@@ -123,7 +137,12 @@ impl ActiveTable {
     /// Every sample once, in order, with weight 1.
     pub(crate) fn all(numbering: Arc<Numbering>) -> Self {
         let len = numbering.total();
-        Self { numbering, rows: Rows::All, weights: Weights::Equal(1.0), len }
+        Self {
+            numbering,
+            rows: Rows::All,
+            weights: Weights::Equal(1.0),
+            len,
+        }
     }
 
     /// Number of rows, at least 1.
@@ -158,10 +177,6 @@ impl ActiveTable {
             Weights::Equal(_) => None,
             Weights::Each(weights) => Some(weights),
         }
-    }
-
-    pub(crate) fn numbering(&self) -> &Numbering {
-        &self.numbering
     }
 
     #[inline]
@@ -212,10 +227,18 @@ impl ActiveTable {
                 let mut seen = Seen::new(total, self.len);
                 let kept = self.count_new(&mut seen, |_| true);
                 let mut gone = Seen::new(total, before.len);
-                (kept, before.count_new(&mut gone, |number| !seen.contains(number)))
+                (
+                    kept,
+                    before.count_new(&mut gone, |number| !seen.contains(number)),
+                )
             }
         };
-        UpdateReport { rows: self.len, kept, duplicated: self.len - kept, dropped }
+        UpdateReport {
+            rows: self.len,
+            kept,
+            duplicated: self.len - kept,
+            dropped,
+        }
     }
 
     fn count_new(&self, seen: &mut Seen, wanted: impl Fn(u64) -> bool) -> u64 {
@@ -249,7 +272,9 @@ impl Seen {
     fn insert(&mut self, number: u64) -> bool {
         match self {
             Self::Bits(words) => {
-                let word = usize::try_from(number / 64).ok().and_then(|at| words.get_mut(at));
+                let word = usize::try_from(number / 64)
+                    .ok()
+                    .and_then(|at| words.get_mut(at));
                 let bit = 1 << (number % 64);
                 word.is_some_and(|word| {
                     let new = *word & bit == 0;
@@ -264,7 +289,9 @@ impl Seen {
     fn contains(&self, number: u64) -> bool {
         match self {
             Self::Bits(words) => {
-                let word = usize::try_from(number / 64).ok().and_then(|at| words.get(at));
+                let word = usize::try_from(number / 64)
+                    .ok()
+                    .and_then(|at| words.get(at));
                 word.is_some_and(|word| word & (1 << (number % 64)) != 0)
             }
             Self::Few(set) => set.contains(&number),

@@ -27,6 +27,10 @@ impl Cancel {
 
     /// [`Error::Interrupted`] once stopping was asked for.
     pub fn check(&self) -> Result<()> {
-        if self.is_cancelled() { Err(Error::Interrupted) } else { Ok(()) }
+        if self.is_cancelled() {
+            Err(Error::Interrupted)
+        } else {
+            Ok(())
+        }
     }
 }

@@ -130,14 +130,22 @@ impl Dataset {
     ) -> Result<Self> {
         if paths.is_empty() {
             let message = "at least one cache path is needed, found none".to_owned();
-            return Err(Error::Argument { argument: "paths", message });
+            return Err(Error::Argument {
+                argument: "paths",
+                message,
+            });
         }
         if options.prefetch_size == 0 {
             let message = "prefetch_size must be at least 1, found 0".to_owned();
-            return Err(Error::Argument { argument: "prefetch_size", message });
+            return Err(Error::Argument {
+                argument: "prefetch_size",
+                message,
+            });
         }
-        let cache_options =
-            CacheOptions { use_mmap: options.use_mmap, follow_links: options.follow_links };
+        let cache_options = CacheOptions {
+            use_mmap: options.use_mmap,
+            follow_links: options.follow_links,
+        };
         let mut caches = Vec::with_capacity(paths.len());
         for path in &paths {
             cancel.check()?;
@@ -149,10 +157,23 @@ impl Dataset {
         }
         let loaded = Arc::new(Loaded::new(caches, options.verify_payloads)?);
         let table = Arc::new(ActiveTable::all(loaded.numbering().clone()));
-        let cursor = Cursor { next: 0, epoch_len: None, stream: 0 };
+        let cursor = Cursor {
+            next: 0,
+            epoch_len: None,
+            stream: 0,
+        };
         let sampler = Arc::new(sampler(&options, &table, 0)?);
-        let state = Mutex::new(State { table, sampler, cursor });
-        Ok(Self { pool, options, loaded, state })
+        let state = Mutex::new(State {
+            table,
+            sampler,
+            cursor,
+        });
+        Ok(Self {
+            pool,
+            options,
+            loaded,
+            state,
+        })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -226,11 +247,19 @@ impl Dataset {
             let message = format!(
                 "a window of {len} samples from position {start} would pass the end of the stream at 2^63"
             );
-            return Err(Error::Argument { argument: "epoch_len", message });
+            return Err(Error::Argument {
+                argument: "epoch_len",
+                message,
+            });
         };
         state.cursor.next = end;
         let (table, sampler) = (state.table.clone(), state.sampler.clone());
-        Ok(Window { table, sampler, start, len })
+        Ok(Window {
+            table,
+            sampler,
+            start,
+            len,
+        })
     }
 
     /// Replaces the active table and starts its stream at position 0 of a stream word. The epoch length stays.
@@ -241,11 +270,18 @@ impl Dataset {
     /// # Errors
     /// [`Error::Table`] with column, row and value for whatever is wrong; nothing has changed then.
     pub fn update(&self, batches: &[RecordBatch], stream: u32) -> Result<UpdateReport> {
-        let table = Arc::new(ActiveTable::parse(self.loaded.numbering().clone(), batches)?);
+        let table = Arc::new(ActiveTable::parse(
+            self.loaded.numbering().clone(),
+            batches,
+        )?);
         let sampler = Arc::new(sampler(&self.options, &table, stream)?);
         let (before, _old) = {
             let mut state = self.state();
-            state.cursor = Cursor { next: 0, stream, ..state.cursor };
+            state.cursor = Cursor {
+                next: 0,
+                stream,
+                ..state.cursor
+            };
             let old = std::mem::replace(&mut state.sampler, sampler);
             (std::mem::replace(&mut state.table, table.clone()), old)
         };
@@ -266,8 +302,14 @@ impl Dataset {
             check_epoch_len(epoch_len)?;
         }
         if cursor.next > POSITIONS {
-            let message = format!("position {} is beyond the end of the stream at 2^63", cursor.next);
-            return Err(Error::Argument { argument: "next", message });
+            let message = format!(
+                "position {} is beyond the end of the stream at 2^63",
+                cursor.next
+            );
+            return Err(Error::Argument {
+                argument: "next",
+                message,
+            });
         }
         let mut state = self.state();
         if cursor.stream != state.cursor.stream {
@@ -308,7 +350,11 @@ impl Dataset {
     /// A stream over a window.
     pub fn blocks<B: PayloadBuffers>(&self, window: Window, sizing: BlockSizing) -> BlockStream<B> {
         let positions = window.start..window.start + window.len;
-        self.stream(Order::Drawn(window.table, window.sampler), positions, sizing)
+        self.stream(
+            Order::Drawn(window.table, window.sampler),
+            positions,
+            sizing,
+        )
     }
 
     /// A stream over a list of samples.
@@ -333,9 +379,19 @@ impl Dataset {
     ) -> BlockStream<B> {
         mapped::ensure_guard();
         let usual = (MAX_BLOCK_BYTES / self.loaded.mean_payload().max(1)).min(MAX_BLOCK_SAMPLES);
-        let source = Arc::new(Source { loaded: self.loaded.clone(), order });
+        let source = Arc::new(Source {
+            loaded: self.loaded.clone(),
+            order,
+        });
         let prefetch_size = self.options.prefetch_size;
-        BlockStream::new(Stream::new(&self.pool, source, positions, sizing, usual, prefetch_size))
+        BlockStream::new(Stream::new(
+            &self.pool,
+            source,
+            positions,
+            sizing,
+            usual,
+            prefetch_size,
+        ))
     }
 
     /// Plans a direct read of some samples on the caller's thread.
@@ -383,7 +439,9 @@ impl Dataset {
 
 impl std::fmt::Debug for Dataset {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Dataset").field("caches", &self.caches().len()).finish_non_exhaustive()
+        f.debug_struct("Dataset")
+            .field("caches", &self.caches().len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -398,11 +456,24 @@ fn check_epoch_len(epoch_len: u64) -> Result<()> {
         return Ok(());
     }
     let message = format!("epoch_len must be 1 to 2^63 - 1, found {epoch_len}");
-    Err(Error::Argument { argument: "epoch_len", message })
+    Err(Error::Argument {
+        argument: "epoch_len",
+        message,
+    })
 }
 
 fn sampler(options: &ReaderOptions, table: &ActiveTable, stream: u32) -> Result<Sampler> {
-    let &ReaderOptions { shuffle, replacement, seed, .. } = options;
-    let config = SamplerConfig { shuffle, replacement, seed, stream };
+    let &ReaderOptions {
+        shuffle,
+        replacement,
+        seed,
+        ..
+    } = options;
+    let config = SamplerConfig {
+        shuffle,
+        replacement,
+        seed,
+        stream,
+    };
     Sampler::new(config, table.len(), table.weights().cloned())
 }

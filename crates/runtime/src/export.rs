@@ -91,8 +91,11 @@ impl GatheredColumns {
     fn into_batch(self, fields: &[Field]) -> Result<RecordBatch> {
         let fields: Vec<ArrowField> = fields.iter().map(arrow_field).collect();
         let rows = self.rows;
-        let columns: Result<Vec<ArrayRef>> =
-            self.columns.into_iter().map(GatheredColumn::into_arrow).collect();
+        let columns: Result<Vec<ArrayRef>> = self
+            .columns
+            .into_iter()
+            .map(GatheredColumn::into_arrow)
+            .collect();
         batch(Arc::new(ArrowSchema::new(fields)), columns?, rows)
     }
 
@@ -102,13 +105,17 @@ impl GatheredColumns {
                 Values::Bool(values) => Values::Bool(values.clone()),
                 Values::Int64(values) => Values::Int64(values.clone()),
                 Values::Float64(values) => Values::Float64(values.clone()),
-                Values::Utf8 { ends, bytes } => {
-                    Values::Utf8 { ends: ends.clone(), bytes: bytes.clone() }
-                }
+                Values::Utf8 { ends, bytes } => Values::Utf8 {
+                    ends: ends.clone(),
+                    bytes: bytes.clone(),
+                },
             },
             present: column.present.clone(),
         });
-        Self { rows: self.rows, columns: columns.collect() }
+        Self {
+            rows: self.rows,
+            columns: columns.collect(),
+        }
     }
 
     fn text_is_too_long(&self) -> bool {
@@ -120,7 +127,9 @@ impl GatheredColumns {
 
 impl GatheredColumn {
     fn into_arrow(self) -> Result<ArrayRef> {
-        let nulls = self.present.map(|present| NullBuffer::new(BooleanBuffer::from(present)));
+        let nulls = self
+            .present
+            .map(|present| NullBuffer::new(BooleanBuffer::from(present)));
         let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
         Ok(match self.values {
             Values::Bool(values) => {
@@ -137,7 +146,9 @@ impl GatheredColumn {
 #[allow(unsafe_code)] // Checking every view again, as the safe constructor does, costs as much as making them.
 fn text_views(ends: &[i64], bytes: Vec<u8>, nulls: Option<NullBuffer>) -> Result<StringViewArray> {
     if bytes.len() > MAX_BATCH_TEXT {
-        return Err(Error::Internal("more than 2 GiB of text in one batch".to_owned()));
+        return Err(Error::Internal(
+            "more than 2 GiB of text in one batch".to_owned(),
+        ));
     }
     let mut views = Vec::with_capacity(ends.len().saturating_sub(1));
     let mut start = 0_usize;
@@ -147,16 +158,23 @@ fn text_views(ends: &[i64], bytes: Vec<u8>, nulls: Option<NullBuffer>) -> Result
         views.push(make_view(text, 0, u32::try_from(start).unwrap_or(u32::MAX)));
         start = end;
     }
-    let buffers = if bytes.is_empty() { Vec::new() } else { vec![Buffer::from_vec(bytes)] };
+    let buffers: Vec<Buffer> = if bytes.is_empty() {
+        Vec::new()
+    } else {
+        vec![Buffer::from_vec(bytes)]
+    };
     // SAFETY: each view was made by make_view of a slice of the one buffer at the offset of that slice; gathered text is
     // UTF-8 with each end at a character's border; there is one null bit for each view.
-    Ok(unsafe { StringViewArray::new_unchecked(ScalarBuffer::from(views), buffers, nulls) })
+    Ok(unsafe { StringViewArray::new_unchecked(ScalarBuffer::from(views), buffers.into(), nulls) })
 }
 
 fn id_columns(samples: &[SampleRef]) -> Vec<ArrayRef> {
     let caches: Vec<u64> = samples.iter().map(|sample| sample.cache.into()).collect();
     let ids: Vec<u64> = samples.iter().map(|sample| sample.sample).collect();
-    vec![Arc::new(UInt64Array::from(caches)), Arc::new(UInt64Array::from(ids))]
+    vec![
+        Arc::new(UInt64Array::from(caches)),
+        Arc::new(UInt64Array::from(ids)),
+    ]
 }
 
 fn weight_column(table: &ActiveTable, rows: std::ops::Range<u64>) -> ArrayRef {
@@ -198,6 +216,8 @@ fn arrow_field(field: &Field) -> ArrowField {
         FieldType::Int64 => DataType::Int64,
         FieldType::Float64 => DataType::Float64,
         FieldType::Utf8 => DataType::Utf8View,
+        // Gathering has refused a type that this library does not know.
+        _ => DataType::Null,
     };
     ArrowField::new(&field.name, data_type, field.nullable)
 }

@@ -66,9 +66,11 @@ impl Folder {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = retry_on_intr(|| rustix::fs::openat(CWD, &self.path, flags, Mode::empty()));
         match opened {
-            Ok(fd) => {
-                Ok(Directory { fd, path: self.path.clone(), follow_links: self.follow_links })
-            }
+            Ok(fd) => Ok(Directory {
+                fd,
+                path: self.path.clone(),
+                follow_links: self.follow_links,
+            }),
             Err(Errno::NOENT) => Err(Error::NotFound {
                 path: self.path.clone(),
                 message: "there is no cache: no such folder".to_owned(),
@@ -103,6 +105,10 @@ impl Folder {
 }
 
 impl Directory {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     pub(crate) fn open_directory(&self, name: &str) -> Result<Directory> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | self.link_flag();
         match retry_on_intr(|| rustix::fs::openat(&self.fd, name, flags, Mode::empty())) {
@@ -126,7 +132,11 @@ impl Directory {
         if !is_regular(&stat) {
             return Err(not_regular(path, kind(&stat), "a regular file"));
         }
-        Ok(RegularFile { file: File::from(fd), path, id: file_id(&stat) })
+        Ok(RegularFile {
+            file: File::from(fd),
+            path,
+            id: file_id(&stat),
+        })
     }
 
     /// The file's identity and size without opening it.
@@ -134,20 +144,33 @@ impl Directory {
         let flags = at_flags(self.follow_links);
         match retry_on_intr(|| rustix::fs::statat(&self.fd, name, flags)) {
             Ok(stat) if is_regular(&stat) => Ok(file_id(&stat)),
-            Ok(stat) => Err(not_regular(self.path.join(name), kind(&stat), "a regular file")),
+            Ok(stat) => Err(not_regular(
+                self.path.join(name),
+                kind(&stat),
+                "a regular file",
+            )),
             Err(errno) => Err(self.explain(name, "a regular file", errno)),
         }
     }
 
     fn link_flag(&self) -> OFlags {
-        if self.follow_links { OFlags::empty() } else { OFlags::NOFOLLOW }
+        if self.follow_links {
+            OFlags::empty()
+        } else {
+            OFlags::NOFOLLOW
+        }
     }
 
     /// The system's codes for "that is a link" and "that is a socket" vary, so look at what is there.
     fn explain(&self, name: &str, wanted: &str, errno: Errno) -> Error {
         let path = self.path.join(name);
         if errno == Errno::NOENT {
-            return Error::damaged(path, FormatError::FileMissing("no such file".to_owned()));
+            return Error::damaged(
+                path,
+                FormatError::FileMissing {
+                    name: name.to_owned(),
+                },
+            );
         }
         match rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if kind(&stat) != wanted => not_regular(path, kind(&stat), wanted),
@@ -176,7 +199,9 @@ impl RegularFile {
 
     /// Fills `out` from `offset`; a file that ends before is damaged.
     pub(crate) fn read_exact_at(&self, out: &mut [u8], offset: u64) -> Result<()> {
-        self.file.read_exact_at(out, offset).map_err(|e| self.read_error(e, offset))
+        self.file
+            .read_exact_at(out, offset)
+            .map_err(|e| self.read_error(e, offset))
     }
 
     /// `len` bytes from `offset`, whose bounds were checked against the file's size.
@@ -200,7 +225,11 @@ impl RegularFile {
                 path: self.path.clone(),
                 sample: None,
                 offset: Some(offset),
-                source: FormatError::FileSize { name, stated: self.id.size, found },
+                source: FormatError::FileSize {
+                    name,
+                    stated: self.id.size,
+                    found,
+                },
             };
         }
         Error::io("read", &self.path, error)
@@ -212,7 +241,11 @@ pub(crate) fn expect_size(path: &Path, id: FileId, size: u64) -> Result<()> {
     if id.size == size {
         return Ok(());
     }
-    let source = FormatError::FileSize { name: file_name(path), stated: size, found: id.size };
+    let source = FormatError::FileSize {
+        name: file_name(path),
+        stated: size,
+        found: id.size,
+    };
     Err(Error::damaged(path, source))
 }
 
@@ -227,11 +260,16 @@ fn not_regular(path: PathBuf, found: &str, wanted: &str) -> Error {
 }
 
 fn file_name(path: &Path) -> String {
-    path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+    path.file_name()
+        .map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
 fn at_flags(follow_links: bool) -> AtFlags {
-    if follow_links { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW }
+    if follow_links {
+        AtFlags::empty()
+    } else {
+        AtFlags::SYMLINK_NOFOLLOW
+    }
 }
 
 fn is_regular(stat: &Stat) -> bool {
@@ -253,7 +291,11 @@ fn kind(stat: &Stat) -> &'static str {
 // The widths of these fields differ between platforms.
 #[allow(clippy::unnecessary_cast, clippy::cast_sign_loss)]
 fn file_id(stat: &Stat) -> FileId {
-    FileId { device: stat.st_dev as u64, inode: stat.st_ino as u64, size: stat.st_size as u64 }
+    FileId {
+        device: stat.st_dev as u64,
+        inode: stat.st_ino as u64,
+        size: stat.st_size as u64,
+    }
 }
 
 #[cfg(test)]
@@ -284,7 +326,10 @@ mod tests {
         let folder = Folder::new(dir.path(), false).unwrap();
         assert_eq!(folder.open_file("plain").unwrap().id().size, 5);
         assert_eq!(folder.open_file("sub/inner").unwrap().id().size, 3);
-        assert_eq!(folder.peek("plain"), Some(folder.open_file("plain").unwrap().id()));
+        assert_eq!(
+            folder.peek("plain"),
+            Some(folder.open_file("plain").unwrap().id())
+        );
         assert!(text(folder.open_file("fifo").unwrap_err()).contains("FIFO"));
         assert!(text(folder.open_file("sub").unwrap_err()).contains("folder"));
         assert!(text(folder.open_file("link").unwrap_err()).contains("symbolic link"));

@@ -35,7 +35,10 @@ pub(crate) struct PerProcess<T> {
 
 impl<T: Sync + 'static> PerProcess<T> {
     pub(crate) const fn new(make: fn() -> T) -> Self {
-        Self { node: AtomicPtr::new(std::ptr::null_mut()), make }
+        Self {
+            node: AtomicPtr::new(std::ptr::null_mut()),
+            make,
+        }
     }
 
     pub(crate) fn get(&'static self) -> &'static T {
@@ -48,8 +51,14 @@ impl<T: Sync + 'static> PerProcess<T> {
             {
                 return &node.value;
             }
-            let fresh = Box::into_raw(Box::new(Node { generation, value: (self.make)() }));
-            match self.node.compare_exchange(current, fresh, Ordering::AcqRel, Ordering::Acquire) {
+            let fresh = Box::into_raw(Box::new(Node {
+                generation,
+                value: (self.make)(),
+            }));
+            match self
+                .node
+                .compare_exchange(current, fresh, Ordering::AcqRel, Ordering::Acquire)
+            {
                 Ok(_) => current = fresh,
                 Err(other) => {
                     // SAFETY: fresh came from Box::into_raw and was not stored anywhere.

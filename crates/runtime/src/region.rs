@@ -66,14 +66,21 @@ impl Region {
         let end = section.base.checked_add(section.len);
         let blocks = section.len.div_ceil(CHECK_BLOCK);
         if end.is_none_or(|end| end > file.id().size) || section.sums.len() as u64 != blocks {
-            return Err(Error::Internal(format!("a section of {name} does not fit its file")));
+            return Err(Error::Internal(format!(
+                "a section of {name} does not fit its file"
+            )));
         }
         let bytes = match map {
             Some(map) => Bytes::Map(map),
             None => Bytes::Memory(Memory::new(section.len).map_err(|e| {
                 let hint = format!("; {} bytes were asked for", section.len);
                 let path = file.path().to_path_buf();
-                Error::Io { operation: "allocate memory for", path, hint, source: e }
+                Error::Io {
+                    operation: "allocate memory for",
+                    path,
+                    hint,
+                    source: e,
+                }
             })?),
         };
         let words = section.sums.len().div_ceil(64);
@@ -111,7 +118,9 @@ impl Region {
         match &self.bytes {
             Bytes::Map(map) if range.end <= self.section.len => map
                 .get(self.section.base + range.start..self.section.base + range.end)
-                .ok_or_else(|| Error::Internal(format!("range {range:?} outside of {}", self.name))),
+                .ok_or_else(|| {
+                    Error::Internal(format!("range {range:?} outside of {}", self.name))
+                }),
             _ => self.bytes(range),
         }
     }
@@ -120,7 +129,10 @@ impl Region {
     #[inline]
     pub(crate) fn check(&self, range: Range<u64>) -> Result<()> {
         if range.end > self.section.len {
-            return Err(Error::Internal(format!("range {range:?} outside of {}", self.name)));
+            return Err(Error::Internal(format!(
+                "range {range:?} outside of {}",
+                self.name
+            )));
         }
         let last = range.end.saturating_sub(1) / CHECK_BLOCK;
         for block in range.start / CHECK_BLOCK..=last {
@@ -156,7 +168,9 @@ impl Region {
     #[inline]
     fn is_checked(&self, block: u64) -> bool {
         let (word, bit) = bit(block);
-        self.checked.get(word).is_some_and(|word| word.load(Ordering::Acquire) & bit != 0)
+        self.checked
+            .get(word)
+            .is_some_and(|word| word.load(Ordering::Acquire) & bit != 0)
     }
 
     #[cold]
@@ -193,10 +207,17 @@ impl Region {
 
     fn wrong_sum(&self, block: u64, (stated, found): (u32, u32)) -> Error {
         let source = match self.section.kind {
-            SectionKind::Index(kind) => {
-                FormatError::IndexBlockChecksum { kind, block, stated, found }
-            }
-            SectionKind::Metadata => FormatError::MetadataBlockChecksum { block, stated, found },
+            SectionKind::Index(kind) => FormatError::IndexBlockChecksum {
+                kind,
+                block,
+                stated,
+                found,
+            },
+            SectionKind::Metadata => FormatError::MetadataBlockChecksum {
+                block,
+                stated,
+                found,
+            },
         };
         self.error(source, Some(self.section.base + block * CHECK_BLOCK))
     }
@@ -204,18 +225,30 @@ impl Region {
     fn vanished(&self, start: u64) -> Error {
         let found = self.folder.peek(self.name).map_or(0, |id| id.size);
         let name = format!("{} (changed after it was opened)", self.name);
-        let source = FormatError::FileSize { name, stated: self.id.size, found };
+        let source = FormatError::FileSize {
+            name,
+            stated: self.id.size,
+            found,
+        };
         self.error(source, Some(self.section.base + start))
     }
 
     /// An error in this file.
     pub(crate) fn error(&self, source: FormatError, offset: Option<u64>) -> Error {
-        Error::Damaged { path: self.folder.file_path(self.name), sample: None, offset, source }
+        Error::Damaged {
+            path: self.folder.file_path(self.name),
+            sample: None,
+            offset,
+            source,
+        }
     }
 }
 
 fn bit(block: u64) -> (usize, u64) {
-    (usize::try_from(block / 64).unwrap_or(usize::MAX), 1 << (block % 64))
+    (
+        usize::try_from(block / 64).unwrap_or(usize::MAX),
+        1 << (block % 64),
+    )
 }
 
 /// Asks the processor to load the cache line that `value` starts in.
@@ -251,7 +284,12 @@ impl Memory {
     fn new(len: u64) -> std::io::Result<Self> {
         let len = usize::try_from(len).map_err(|_| std::io::ErrorKind::OutOfMemory)?;
         let mut map = MmapMut::map_anon(len.max(1))?;
-        Ok(Self { start: map.as_mut_ptr(), len, copying: AtomicU64::new(0), _map: map })
+        Ok(Self {
+            start: map.as_mut_ptr(),
+            len,
+            copying: AtomicU64::new(0),
+            _map: map,
+        })
     }
 
     fn get(&self, range: Range<u64>) -> Option<&[u8]> {
@@ -266,8 +304,13 @@ impl Memory {
     }
 
     fn fill(&self, start: u64, bytes: &[u8], filled: impl Fn() -> bool) {
-        let Ok(start) = usize::try_from(start) else { return };
-        if start.checked_add(bytes.len()).is_none_or(|end| end > self.len) {
+        let Ok(start) = usize::try_from(start) else {
+            return;
+        };
+        if start
+            .checked_add(bytes.len())
+            .is_none_or(|end| end > self.len)
+        {
             return;
         }
         let mine = forked::generation() + 1;
@@ -310,12 +353,21 @@ mod tests {
     const BASE: u64 = 128;
     const LEN: u64 = 3 * 65_536 + 100;
 
+    fn at(offset: u64) -> usize {
+        usize::try_from(BASE + offset).unwrap()
+    }
+
     fn region(dir: &std::path::Path, use_map: bool, good: &[u8]) -> Region {
         let folder = Folder::new(dir, false).unwrap();
         let file = folder.open_file("f").unwrap();
         let map = use_map.then(|| Arc::new(Map::new(file.file(), file.id().size).unwrap()));
-        let sums = good[BASE as usize..].chunks(65_536).map(crc32c).collect();
-        let section = Section { base: BASE, len: LEN, sums, kind: SectionKind::Index(1) };
+        let sums = good[at(0)..].chunks(65_536).map(crc32c).collect();
+        let section = Section {
+            base: BASE,
+            len: LEN,
+            sums,
+            kind: SectionKind::Index(1),
+        };
         Region::new(&folder, "f", &file, map, section).unwrap()
     }
 
@@ -323,13 +375,15 @@ mod tests {
     fn damage_is_found_where_it_is() {
         for use_map in [true, false] {
             let dir = tempfile::tempdir().unwrap();
-            let good: Vec<u8> = (0..BASE + LEN).map(|i| (i * 31 % 251) as u8).collect();
+            let good: Vec<u8> = (0..BASE + LEN)
+                .map(|i| u8::try_from(i * 31 % 251).unwrap())
+                .collect();
             let mut bad = good.clone();
-            bad[(BASE + 2 * 65_536 + 5) as usize] ^= 1;
+            bad[at(2 * 65_536 + 5)] ^= 1;
             std::fs::write(dir.path().join("f"), &bad).unwrap();
             let region = region(dir.path(), use_map, &good);
             let (from, to) = (65_530, 65_550);
-            let wanted = &good[(BASE + from) as usize..(BASE + to) as usize];
+            let wanted = &good[at(from)..at(to)];
             assert_eq!(region.bytes(from..to).unwrap(), wanted);
             assert_eq!(region.bytes(LEN - 1..LEN).unwrap(), &good[good.len() - 1..]);
             assert!(region.bytes(LEN - 1..LEN + 1).is_err());
@@ -350,11 +404,14 @@ mod tests {
     fn a_shorter_file_is_an_error() {
         for use_map in [true, false] {
             let dir = tempfile::tempdir().unwrap();
-            let good = vec![9_u8; (BASE + LEN) as usize];
+            let good = vec![9_u8; at(LEN)];
             std::fs::write(dir.path().join("f"), &good).unwrap();
             let region = region(dir.path(), use_map, &good);
             region.bytes(0..10).unwrap();
-            let file = std::fs::File::options().write(true).open(dir.path().join("f")).unwrap();
+            let file = std::fs::File::options()
+                .write(true)
+                .open(dir.path().join("f"))
+                .unwrap();
             file.set_len(70_000).unwrap();
             match region.bytes(3 * 65_536..3 * 65_536 + 8) {
                 Err(Error::Damaged { source, .. }) => assert_eq!(source.code(), "file_size"),

@@ -33,7 +33,11 @@ impl ActiveTable {
         let len: usize = batches.iter().map(RecordBatch::num_rows).sum();
         // A list of row numbers is no shorter than a table that is all samples in order, so look for that first.
         let mut rows = RowList::new(&numbering, len);
-        let mut weights = WeightList { first: None, each: Vec::new(), len };
+        let mut weights = WeightList {
+            first: None,
+            each: Vec::new(),
+            len,
+        };
         let mut base = 0;
         for batch in batches {
             let caches = integers(batch, CACHE_ID, base)?;
@@ -45,10 +49,20 @@ impl ActiveTable {
         if base == 0 {
             let message = "the table has no rows; at least one sample must stay active".to_owned();
             let column = CACHE_ID.to_owned();
-            return Err(Error::Table { fault: Fault::Value, column, row: None, message });
+            return Err(Error::Table {
+                fault: Fault::Value,
+                column,
+                row: None,
+                message,
+            });
         }
         let rows = rows.finish(&numbering);
-        Ok(Self { numbering, rows, weights: weights.finish(), len: base })
+        Ok(Self {
+            numbering,
+            rows,
+            weights: weights.finish(),
+            len: base,
+        })
     }
 }
 
@@ -73,13 +87,17 @@ fn column<'a>(batch: &'a RecordBatch, name: &str, base: u64) -> Result<&'a dyn A
     let nulls = array.logical_nulls();
     let count = nulls.as_ref().map_or(0, |nulls| nulls.null_count());
     if count > 0 {
-        let first = nulls.and_then(|nulls| nulls.iter().position(|valid| !valid)).unwrap_or(0);
+        let first = nulls
+            .and_then(|nulls| nulls.iter().position(|valid| !valid))
+            .unwrap_or(0);
         let row = base + first as u64;
         return Err(Error::Table {
             fault: Fault::Value,
             column: name.to_owned(),
             row: Some(row),
-            message: format!("column {name:?} has {count} nulls, the first in row {row}; allowed: none"),
+            message: format!(
+                "column {name:?} has {count} nulls, the first in row {row}; allowed: none"
+            ),
         });
     }
     Ok(array.as_ref())
@@ -109,7 +127,12 @@ fn integers<'a>(batch: &'a RecordBatch, name: &str, base: u64) -> Result<Cow<'a,
         DataType::Int8 => signed::<Int8Type>(array, name, base),
         // What an empty frame's columns are before anybody gave them a type.
         DataType::Null if array.is_empty() => Ok(Cow::Borrowed(&[])),
-        other => Err(type_error(name, other, "integers of up to 64 bits", "UInt64")),
+        other => Err(type_error(
+            name,
+            other,
+            "integers of up to 64 bits",
+            "UInt64",
+        )),
     }
 }
 
@@ -117,7 +140,14 @@ fn unsigned<T: ArrowPrimitiveType>(array: &dyn Array) -> Cow<'_, [u64]>
 where
     T::Native: Into<u64>,
 {
-    Cow::Owned(array.as_primitive::<T>().values().iter().map(|&value| value.into()).collect())
+    Cow::Owned(
+        array
+            .as_primitive::<T>()
+            .values()
+            .iter()
+            .map(|&value| value.into())
+            .collect(),
+    )
 }
 
 fn signed<'a, T: ArrowPrimitiveType>(
@@ -130,13 +160,23 @@ where
 {
     let values = array.as_primitive::<T>().values();
     // The sign bit of all values at once; the cast keeps bits.
-    let bits = values.iter().fold(0_i64, |bits, &value| bits | value.into());
+    let bits = values
+        .iter()
+        .fold(0_i64, |bits, &value| bits | value.into());
     if bits < 0 {
-        let bad = values.iter().position(|&value| value.into() < 0).unwrap_or(0);
+        let bad = values
+            .iter()
+            .position(|&value| value.into() < 0)
+            .unwrap_or(0);
         let found: i64 = values.get(bad).map_or(0, |&value| value.into());
         return Err(value_error(name, base + bad as u64, found, "0 and above"));
     }
-    Ok(Cow::Owned(values.iter().map(|&value| value.into().cast_unsigned()).collect()))
+    Ok(Cow::Owned(
+        values
+            .iter()
+            .map(|&value| value.into().cast_unsigned())
+            .collect(),
+    ))
 }
 
 fn floats(batch: &RecordBatch, base: u64) -> Result<Cow<'_, [f64]>> {
@@ -144,7 +184,14 @@ fn floats(batch: &RecordBatch, base: u64) -> Result<Cow<'_, [f64]>> {
     where
         T::Native: Into<f64>,
     {
-        Cow::Owned(array.as_primitive::<T>().values().iter().map(|&value| value.into()).collect())
+        Cow::Owned(
+            array
+                .as_primitive::<T>()
+                .values()
+                .iter()
+                .map(|&value| value.into())
+                .collect(),
+        )
     }
     let array = column(batch, WEIGHT, base)?;
     Ok(match array.data_type() {
@@ -189,7 +236,13 @@ struct RowList {
 impl RowList {
     fn new(numbering: &Numbering, len: usize) -> Self {
         let is_narrow = numbering.total() <= 1 << 32;
-        Self { in_order: 0, narrow: Vec::new(), wide: Vec::new(), is_narrow, len }
+        Self {
+            in_order: 0,
+            narrow: Vec::new(),
+            wide: Vec::new(),
+            is_narrow,
+            len,
+        }
     }
 
     fn is_listing(&self) -> bool {
@@ -209,7 +262,9 @@ impl RowList {
             let differ = numbers
                 .iter()
                 .zip(first..)
-                .fold(false, |differ, (&number, wanted)| differ | (number != wanted));
+                .fold(false, |differ, (&number, wanted)| {
+                    differ | (number != wanted)
+                });
             if !differ {
                 self.in_order += numbers.len() as u64;
                 return Ok(());
@@ -223,8 +278,10 @@ impl RowList {
 
     fn push(&mut self, numbers: impl Iterator<Item = u64>) {
         if self.is_narrow {
-            self.narrow.reserve(self.len.saturating_sub(self.narrow.len()));
-            self.narrow.extend(numbers.map(|n| u32::try_from(n).unwrap_or(u32::MAX)));
+            self.narrow
+                .reserve(self.len.saturating_sub(self.narrow.len()));
+            self.narrow
+                .extend(numbers.map(|n| u32::try_from(n).unwrap_or(u32::MAX)));
         } else {
             self.wide.reserve(self.len.saturating_sub(self.wide.len()));
             self.wide.extend(numbers);
@@ -246,7 +303,11 @@ impl RowList {
         // The first so many samples.
         let first = 0..all;
         if self.is_narrow {
-            Rows::Narrow(first.map(|n| u32::try_from(n).unwrap_or(u32::MAX)).collect())
+            Rows::Narrow(
+                first
+                    .map(|n| u32::try_from(n).unwrap_or(u32::MAX))
+                    .collect(),
+            )
         } else {
             Rows::Wide(first.collect())
         }
@@ -265,7 +326,9 @@ fn numbers<'a>(
         let bad = caches
             .iter()
             .zip(samples)
-            .fold(false, |bad, (&cache, &sample)| bad | (cache != 0) | (sample >= total));
+            .fold(false, |bad, (&cache, &sample)| {
+                bad | (cache != 0) | (sample >= total)
+            });
         if !bad {
             return Ok(Cow::Borrowed(samples));
         }
@@ -288,8 +351,17 @@ fn unknown(numbering: &Numbering, cache: u64, sample: u64, row: u64) -> Error {
         }
         None => {
             let last = numbering.caches() - 1;
-            let allowed = if last == 0 { "0".to_owned() } else { format!("0 to {last}") };
-            value_error(CACHE_ID, row, format!("{cache}, which is not loaded"), &allowed)
+            let allowed = if last == 0 {
+                "0".to_owned()
+            } else {
+                format!("0 to {last}")
+            };
+            value_error(
+                CACHE_ID,
+                row,
+                format!("{cache}, which is not loaded"),
+                &allowed,
+            )
         }
     }
 }
@@ -303,7 +375,9 @@ struct WeightList {
 
 impl WeightList {
     fn extend(&mut self, weights: &[f64], base: u64) -> Result<()> {
-        let Some(&head) = weights.first() else { return Ok(()) };
+        let Some(&head) = weights.first() else {
+            return Ok(());
+        };
         let first = *self.first.get_or_insert(head);
         let mut bad = false;
         let mut differ = false;
@@ -312,13 +386,22 @@ impl WeightList {
             differ |= weight.to_bits() != first.to_bits();
         }
         if bad {
-            let row = weights.iter().position(|w| !(w.is_finite() && *w > 0.0)).unwrap_or(0);
+            let row = weights
+                .iter()
+                .position(|w| !(w.is_finite() && *w > 0.0))
+                .unwrap_or(0);
             let found = weights.get(row).copied().unwrap_or_default();
-            return Err(value_error(WEIGHT, base + row as u64, found, "finite numbers above 0"));
+            return Err(value_error(
+                WEIGHT,
+                base + row as u64,
+                found,
+                "finite numbers above 0",
+            ));
         }
         if self.each.is_empty() && differ {
             self.each.reserve(self.len);
-            self.each.resize(usize::try_from(base).unwrap_or(usize::MAX), first);
+            self.each
+                .resize(usize::try_from(base).unwrap_or(usize::MAX), first);
         }
         if differ || !self.each.is_empty() {
             self.each.extend_from_slice(weights);

@@ -97,7 +97,9 @@ impl Cut {
         let size = match self.sizing {
             BlockSizing::Exact(size) => size.max(1),
             BlockSizing::Samples => {
-                let first = usize::try_from(self.number).ok().and_then(|n| FIRST_BLOCKS.get(n));
+                let first = usize::try_from(self.number)
+                    .ok()
+                    .and_then(|n| FIRST_BLOCKS.get(n));
                 first.map_or(self.usual, |&first| first.min(self.usual))
             }
         };
@@ -176,8 +178,14 @@ impl<S: BlockSource, B: PayloadBuffers> Shared<S, B> {
 
     /// The most urgent task that nobody has: the first block that can be filled, else the first to plan.
     fn take_task(state: &mut State<S::Work, B>) -> Option<Task<S::Work, B>> {
-        let fill = state.entries.iter().position(|e| matches!(e.stage, Stage::Allocated(..)));
-        let plan = state.entries.iter().position(|e| matches!(e.stage, Stage::Unplanned));
+        let fill = state
+            .entries
+            .iter()
+            .position(|e| matches!(e.stage, Stage::Allocated(..)));
+        let plan = state
+            .entries
+            .iter()
+            .position(|e| matches!(e.stage, Stage::Unplanned));
         let entry = match (fill, plan) {
             (Some(at), _) | (None, Some(at)) => state.entries.get_mut(at)?,
             (None, None) => return None,
@@ -187,12 +195,16 @@ impl<S: BlockSource, B: PayloadBuffers> Shared<S, B> {
 
     fn claim(entry: &mut Entry<S::Work, B>) -> Option<Task<S::Work, B>> {
         match std::mem::replace(&mut entry.stage, Stage::Taken) {
-            Stage::Unplanned => {
-                Some(Task::Plan { number: entry.number, first: entry.first, count: entry.count })
-            }
-            Stage::Allocated(work, buffers) => {
-                Some(Task::Fill { number: entry.number, work, buffers })
-            }
+            Stage::Unplanned => Some(Task::Plan {
+                number: entry.number,
+                first: entry.first,
+                count: entry.count,
+            }),
+            Stage::Allocated(work, buffers) => Some(Task::Fill {
+                number: entry.number,
+                work,
+                buffers,
+            }),
             other => {
                 entry.stage = other;
                 None
@@ -203,23 +215,38 @@ impl<S: BlockSource, B: PayloadBuffers> Shared<S, B> {
     /// Runs a task and puts its result in place. A panic of the source loses the block, never the consumer.
     fn run(&self, task: Task<S::Work, B>) {
         let (number, stage) = match task {
-            Task::Plan { number, first, count } => {
+            Task::Plan {
+                number,
+                first,
+                count,
+            } => {
                 let columns = self.columns.load(Ordering::Relaxed);
                 let plan = || self.source.plan(first, count, columns);
-                (number, catch_unwind(AssertUnwindSafe(plan)).map_or(Stage::Lost, Stage::Planned))
+                (
+                    number,
+                    catch_unwind(AssertUnwindSafe(plan)).map_or(Stage::Lost, Stage::Planned),
+                )
             }
-            Task::Fill { number, mut work, mut buffers } => {
+            Task::Fill {
+                number,
+                mut work,
+                mut buffers,
+            } => {
                 let fill = || self.source.fill(&mut work, &mut buffers, &self.stopped);
                 if catch_unwind(AssertUnwindSafe(fill)).is_err() {
-                    self.source.fail(&mut work, "reading a block of samples panicked");
+                    self.source
+                        .fail(&mut work, "reading a block of samples panicked");
                 }
                 (number, Stage::Ready(Filled { work, buffers }))
             }
         };
         let bytes = match &stage {
-            Stage::Planned(work) => {
-                Some(S::lengths(work).iter().map(|&len| u64::from(len)).sum::<u64>())
-            }
+            Stage::Planned(work) => Some(
+                S::lengths(work)
+                    .iter()
+                    .map(|&len| u64::from(len))
+                    .sum::<u64>(),
+            ),
             _ => None,
         };
         let mut state = self.lock();
@@ -228,8 +255,15 @@ impl<S: BlockSource, B: PayloadBuffers> Shared<S, B> {
             drop(stage);
             return;
         }
-        let is_front = state.entries.front().is_some_and(|front| front.number == number);
-        if let Some(entry) = state.entries.iter_mut().find(|entry| entry.number == number) {
+        let is_front = state
+            .entries
+            .front()
+            .is_some_and(|front| front.number == number);
+        if let Some(entry) = state
+            .entries
+            .iter_mut()
+            .find(|entry| entry.number == number)
+        {
             entry.stage = stage;
             entry.bytes = bytes.unwrap_or(entry.bytes);
         }
@@ -321,7 +355,13 @@ impl<S: BlockSource, B: PayloadBuffers> Stream<S, B> {
         let usual = usual.clamp(1, MAX_BLOCK_SAMPLES);
         let state = State {
             entries: VecDeque::new(),
-            cut: Cut { sizing, usual, number: 0, next: positions.start, end },
+            cut: Cut {
+                sizing,
+                usual,
+                number: 0,
+                next: positions.start,
+                end,
+            },
             depth: min_depth,
             calm: 0,
             allocated: 0,
@@ -371,7 +411,9 @@ impl<S: BlockSource, B: PayloadBuffers> Stream<S, B> {
         };
         if !matches!(front.stage, Stage::Ready(_) | Stage::Lost) {
             shared.schedule(&mut state)?;
-            return Ok(Polled::Pending(StreamWaiter { shared: Arc::downgrade(shared) }));
+            return Ok(Polled::Pending(StreamWaiter {
+                shared: Arc::downgrade(shared),
+            }));
         }
         let Some(front) = state.entries.pop_front() else {
             return Ok(Polled::Done);
@@ -400,10 +442,15 @@ impl<S: BlockSource, B: PayloadBuffers> Stream<S, B> {
         allocate: &mut dyn FnMut(&[u32]) -> Result<B, E>,
     ) -> Result<MutexGuard<'a, State<S::Work, B>>, E> {
         loop {
-            let place = state.entries.iter().position(|e| matches!(e.stage, Stage::Planned(_)));
+            let place = state
+                .entries
+                .iter()
+                .position(|e| matches!(e.stage, Stage::Planned(_)));
             let Some(place) = place else { return Ok(state) };
             let allocated = state.allocated;
-            let Some(entry) = state.entries.get_mut(place) else { return Ok(state) };
+            let Some(entry) = state.entries.get_mut(place) else {
+                return Ok(state);
+            };
             if place > 0 && allocated.saturating_add(entry.bytes) > MAX_PREFETCH_BYTES {
                 return Ok(state);
             }
@@ -418,7 +465,11 @@ impl<S: BlockSource, B: PayloadBuffers> Stream<S, B> {
             drop(state);
             let buffers = allocate(S::lengths(&work));
             state = shared.lock();
-            let Some(entry) = state.entries.iter_mut().find(|entry| entry.number == number) else {
+            let Some(entry) = state
+                .entries
+                .iter_mut()
+                .find(|entry| entry.number == number)
+            else {
                 return Err(Error::Internal("a block vanished".to_owned()).into());
             };
             match buffers {
@@ -464,8 +515,9 @@ impl<S: BlockSource, B: PayloadBuffers> Drop for Stream<S, B> {
         self.shared.stopped.store(true, Ordering::Relaxed);
         let entries = std::mem::take(&mut self.shared.lock().entries);
         drop(entries);
+        // The one way to keep a field from being dropped in the branch above.
+        #[allow(unsafe_code)]
         // SAFETY: not used again, this is the drop.
-        #[allow(unsafe_code)] // The one way to keep a field from being dropped in the branch above.
         unsafe {
             ManuallyDrop::drop(&mut self.shared);
         }
@@ -482,12 +534,16 @@ impl<S: BlockSource, B: PayloadBuffers> StreamWaiter<S, B> {
     /// Returns once the front block needs the consumer, or after `timeout`. A front block that nobody has taken yet
     /// and that is resident is planned or filled right here.
     pub(crate) fn wait(&self, timeout: Duration) {
-        let Some(shared) = self.shared.upgrade() else { return };
+        let Some(shared) = self.shared.upgrade() else {
+            return;
+        };
         let deadline = Instant::now() + timeout;
         let mut state = shared.lock();
         let mut slept = Duration::ZERO;
         while !shared.stopped.load(Ordering::Relaxed) {
-            let Some(front) = state.entries.front_mut() else { break };
+            let Some(front) = state.entries.front_mut() else {
+                break;
+            };
             let patience = match &front.stage {
                 Stage::Ready(_) | Stage::Lost | Stage::Planned(_) => break,
                 Stage::Taken => timeout,
@@ -505,12 +561,16 @@ impl<S: BlockSource, B: PayloadBuffers> StreamWaiter<S, B> {
                 return;
             }
             let now = Instant::now();
-            let Some(left) = deadline.checked_duration_since(now).filter(|left| !left.is_zero())
+            let Some(left) = deadline
+                .checked_duration_since(now)
+                .filter(|left| !left.is_zero())
             else {
                 break;
             };
             state.waiting += 1;
-            let waited = shared.changed.wait_timeout(state, left.min(patience.max(PATIENCE)));
+            let waited = shared
+                .changed
+                .wait_timeout(state, left.min(patience.max(PATIENCE)));
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
             state.waiting -= 1;
             slept += now.elapsed();

@@ -47,7 +47,10 @@ impl Cache {
     /// [`Error::NotFound`] when the folder has no cache, [`Error::Damaged`] when a file breaks a rule of the format,
     /// [`Error::Io`] when the system refuses.
     pub fn open(path: &Path, options: CacheOptions) -> Result<Self> {
-        let CacheOptions { use_mmap, follow_links } = options;
+        let CacheOptions {
+            use_mmap,
+            follow_links,
+        } = options;
         let folder = Folder::new(path, follow_links)?;
         let directory = folder.open()?;
         let manifest = Arc::new(read_manifest(&folder, &directory)?);
@@ -56,7 +59,10 @@ impl Cache {
         let file = directory.open_file(INDEX_FILE)?;
         file.expect_size(manifest.index.size)?;
         let index = Index::read(&file, &manifest)?;
-        let map = use_mmap.then(|| Map::new(file.file(), file.id().size)).flatten().map(Arc::new);
+        let map = use_mmap
+            .then(|| Map::new(file.file(), file.id().size))
+            .flatten()
+            .map(Arc::new);
         let entries = Region::new(&folder, INDEX_FILE, &file, map.clone(), index.entries)?;
         let raw_lens = match index.raw_lens {
             Some(section) => Some(Region::new(&folder, INDEX_FILE, &file, map, section)?),
@@ -65,7 +71,10 @@ impl Cache {
 
         let file = directory.open_file(METADATA_FILE)?;
         file.expect_size(manifest.metadata.size)?;
-        let map = use_mmap.then(|| Map::new(file.file(), file.id().size)).flatten().map(Arc::new);
+        let map = use_mmap
+            .then(|| Map::new(file.file(), file.id().size))
+            .flatten()
+            .map(Arc::new);
         let section = Section {
             base: 0,
             len: manifest.metadata.size,
@@ -76,7 +85,15 @@ impl Cache {
         let metadata = Metadata::new(region, &manifest.schema, manifest.samples)?;
 
         let shards = Shards::new(folder.clone(), manifest.clone(), use_mmap);
-        Ok(Self { folder, manifest, shards, entries, raw_lens, metadata, use_mmap })
+        Ok(Self {
+            folder,
+            manifest,
+            shards,
+            entries,
+            raw_lens,
+            metadata,
+            use_mmap,
+        })
     }
 
     /// The cache's folder, absolute.
@@ -145,7 +162,10 @@ impl Cache {
     /// Where a sample's payload is, checked against the manifest.
     pub(crate) fn record(&self, sample: u64) -> Result<Record> {
         let start = sample * INDEX_ENTRY_LEN;
-        let bytes = self.entries.bytes(start..start + INDEX_ENTRY_LEN)?.first_chunk();
+        let bytes = self
+            .entries
+            .bytes(start..start + INDEX_ENTRY_LEN)?
+            .first_chunk();
         let entry = bytes.map(IndexEntry::decode);
         let Some(entry) = entry else {
             return Err(Error::Internal("short index entry".to_owned()));
@@ -163,23 +183,37 @@ impl Cache {
             .check(sample, self.manifest.align, self.shards.limits())
             .and_then(|()| check_lengths(sample, self.manifest.codec, entry.stored_len, raw_len))
             .map_err(|source| self.entries.error(source, Some(start)))?;
-        let IndexEntry { shard, offset, stored_len, crc } = entry;
-        Ok(Record { shard, offset, stored_len, raw_len, crc })
+        let IndexEntry {
+            shard,
+            offset,
+            stored_len,
+            crc,
+        } = entry;
+        Ok(Record {
+            shard,
+            offset,
+            stored_len,
+            raw_len,
+            crc,
+        })
     }
 }
 
 impl std::fmt::Debug for Cache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Cache").field("path", &self.path()).finish_non_exhaustive()
+        f.debug_struct("Cache")
+            .field("path", &self.path())
+            .finish_non_exhaustive()
     }
 }
 
 fn read_manifest(folder: &Folder, directory: &Directory) -> Result<Manifest> {
     let file = match directory.open_file(MANIFEST_FILE) {
         Ok(file) => file,
-        Err(Error::Damaged { source: FormatError::FileMissing { .. }, .. })
-            if is_foreign(directory) =>
-        {
+        Err(Error::Damaged {
+            source: FormatError::FileMissing { .. },
+            ..
+        }) if is_foreign(directory) => {
             return Err(Error::NotFound {
                 path: folder.path().to_path_buf(),
                 message: format!("there is no cache: the folder has no {MANIFEST_FILE}"),
@@ -193,13 +227,15 @@ fn read_manifest(folder: &Folder, directory: &Directory) -> Result<Manifest> {
 
 /// Whether a folder without a manifest has none of the other files of a cache either.
 fn is_foreign(directory: &Directory) -> bool {
-    [MANIFEST_FILE, METADATA_FILE, INDEX_FILE].iter().all(|name| {
-        matches!(
-            directory.stat(name),
-            Err(Error::Damaged { source: FormatError::FileMissing { name: missing }, .. })
-                if missing == *name
-        )
-    })
+    [MANIFEST_FILE, METADATA_FILE, INDEX_FILE]
+        .iter()
+        .all(|name| {
+            matches!(
+                directory.stat(name),
+                Err(Error::Damaged { source: FormatError::FileMissing { name: missing }, .. })
+                    if missing == *name
+            )
+        })
 }
 
 /// Every shard is there and has its size: one system call each.
@@ -250,6 +286,10 @@ impl Index {
             }),
             _ => None,
         };
-        Ok(Self { entries, raw_lens, metadata_sums: sums(&header.metadata_sums)? })
+        Ok(Self {
+            entries,
+            raw_lens,
+            metadata_sums: sums(&header.metadata_sums)?,
+        })
     }
 }

@@ -35,7 +35,10 @@ pub(crate) enum Values {
     Int64(Vec<i64>),
     Float64(Vec<f64>),
     /// Where each text ends in `bytes`, after a leading 0. The bytes are UTF-8 and so is every text.
-    Utf8 { ends: Vec<i64>, bytes: Vec<u8> },
+    Utf8 {
+        ends: Vec<i64>,
+        bytes: Vec<u8>,
+    },
 }
 
 impl GatheredColumns {
@@ -52,7 +55,11 @@ impl GatheredColumns {
         if row >= self.rows {
             return None;
         }
-        if column.present.as_ref().is_some_and(|present| present.get(row) == Some(&false)) {
+        if column
+            .present
+            .as_ref()
+            .is_some_and(|present| present.get(row) == Some(&false))
+        {
             return Some(Value::Null);
         }
         Some(match &column.values {
@@ -72,7 +79,7 @@ impl GatheredColumns {
         let spans = spans(loaded, samples)?;
         let mut columns = Vec::with_capacity(loaded.fields().len());
         for (at, field) in loaded.fields().iter().enumerate() {
-            let mut column = GatheredColumn::new(field.field_type, samples.len());
+            let mut column = GatheredColumn::new(field.field_type, samples.len())?;
             for (i, span) in spans.iter().enumerate() {
                 if let Some(later) = spans.get(i + AHEAD) {
                     later.prefetch(loaded, at, field.field_type);
@@ -88,7 +95,10 @@ impl GatheredColumns {
         for cache in loaded.caches() {
             cache.metadata().region().intact()?;
         }
-        Ok(Self { rows: samples.len(), columns })
+        Ok(Self {
+            rows: samples.len(),
+            columns,
+        })
     }
 }
 
@@ -118,8 +128,15 @@ struct Part<'a> {
 
 impl<'a> Span<'a> {
     fn column(&self, loaded: &Loaded, field: usize) -> Option<Part<'a>> {
-        let own = loaded.cache_fields(self.cache).get(field).copied().flatten()?;
-        Some(Part { metadata: self.metadata, column: self.columns.get(own)? })
+        let own = loaded
+            .cache_fields(self.cache)
+            .get(field)
+            .copied()
+            .flatten()?;
+        Some(Part {
+            metadata: self.metadata,
+            column: self.columns.get(own)?,
+        })
     }
 
     #[inline]
@@ -130,8 +147,11 @@ impl<'a> Span<'a> {
                 FieldType::Bool => row / 8,
                 FieldType::Int64 | FieldType::Float64 => row * 8,
                 FieldType::Utf8 => row * 4,
+                _ => 0,
             };
-            part.metadata.region().prefetch(part.column.values.start + at);
+            part.metadata
+                .region()
+                .prefetch(part.column.values.start + at);
         }
     }
 }
@@ -156,15 +176,23 @@ fn spans<'a>(loaded: &'a Loaded, samples: &[SampleRef]) -> Result<Vec<Span<'a>>>
             let place = metadata.place(sample.sample)?;
             let rows = place.row..place.row + 1;
             left = place.batch.rows - rows.end;
-            spans.push(Span { cache: sample.cache, metadata, columns: &place.batch.columns, rows });
+            spans.push(Span {
+                cache: sample.cache,
+                metadata,
+                columns: &place.batch.columns,
+                rows,
+            });
         }
-        next = SampleRef { sample: sample.sample + 1, ..sample };
+        next = SampleRef {
+            sample: sample.sample + 1,
+            ..sample
+        };
     }
     Ok(spans)
 }
 
 impl GatheredColumn {
-    fn new(field_type: FieldType, rows: usize) -> Self {
+    fn new(field_type: FieldType, rows: usize) -> Result<Self> {
         let values = match field_type {
             FieldType::Bool => Values::Bool(Vec::with_capacity(rows)),
             FieldType::Int64 => Values::Int64(Vec::with_capacity(rows)),
@@ -172,10 +200,17 @@ impl GatheredColumn {
             FieldType::Utf8 => {
                 let mut ends = Vec::with_capacity(rows + 1);
                 ends.push(0);
-                Values::Utf8 { ends, bytes: Vec::new() }
+                Values::Utf8 {
+                    ends,
+                    bytes: Vec::new(),
+                }
             }
+            other => return Err(unknown_type(other)),
         };
-        Self { values, present: None }
+        Ok(Self {
+            values,
+            present: None,
+        })
     }
 
     fn len(&self) -> usize {
@@ -227,8 +262,11 @@ impl GatheredColumn {
             }
             Values::Float64(values) => {
                 let words = region.bytes(words)?.as_chunks().0;
-                values
-                    .extend(words.iter().map(|word| f64::from_bits(u64::from_le_bytes(*word))));
+                values.extend(
+                    words
+                        .iter()
+                        .map(|word| f64::from_bits(u64::from_le_bytes(*word))),
+                );
             }
             Values::Utf8 { ends, bytes } => {
                 let count = rows.end - rows.start;
@@ -252,7 +290,9 @@ impl GatheredColumn {
                 for (row, offset) in (rows.start..).zip(offsets) {
                     let end = offset.wrapping_sub(first);
                     // A border inside of a character makes neither text UTF-8, though the whole is.
-                    let Some(end) = usize::try_from(end).ok().filter(|&e| added.is_char_boundary(e))
+                    let Some(end) = usize::try_from(end)
+                        .ok()
+                        .filter(|&e| added.is_char_boundary(e))
                     else {
                         return Err(metadata.not_utf8(row, at));
                     };
@@ -262,6 +302,11 @@ impl GatheredColumn {
         }
         Ok(())
     }
+}
+
+/// For a type that a later version of the format may have.
+pub(crate) fn unknown_type(field_type: FieldType) -> Error {
+    Error::Internal(format!("fields of type {} are not read", field_type.name()))
 }
 
 fn end_of(bytes: &[u8]) -> i64 {

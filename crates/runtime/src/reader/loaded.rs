@@ -41,7 +41,14 @@ impl Loaded {
         let numbering = Arc::new(Numbering::new(caches.iter().map(|cache| cache.samples()))?);
         let (fields, cache_fields) = merge(&caches)?;
         let warm = AtomicU64::new(0);
-        Ok(Self { caches, numbering, fields, cache_fields, verify_payloads, warm })
+        Ok(Self {
+            caches,
+            numbering,
+            fields,
+            cache_fields,
+            verify_payloads,
+            warm,
+        })
     }
 
     pub(crate) fn caches(&self) -> &[Arc<Cache>] {
@@ -62,7 +69,9 @@ impl Loaded {
     }
 
     pub(crate) fn cache_fields(&self, cache_id: u32) -> &[Option<usize>] {
-        self.cache_fields.get(cache_id as usize).map_or(&[], Vec::as_slice)
+        self.cache_fields
+            .get(cache_id as usize)
+            .map_or(&[], Vec::as_slice)
     }
 
     pub(crate) fn verifies_payloads(&self) -> bool {
@@ -71,7 +80,10 @@ impl Loaded {
 
     /// Mean length of a payload in bytes.
     pub(crate) fn mean_payload(&self) -> u64 {
-        let bytes = self.caches.iter().map(|cache| cache.manifest().payload_bytes);
+        let bytes = self
+            .caches
+            .iter()
+            .map(|cache| cache.manifest().payload_bytes);
         bytes.fold(0, u64::saturating_add) / self.numbering.total().max(1)
     }
 
@@ -79,9 +91,10 @@ impl Loaded {
     pub(crate) fn sample(&self, cache_id: u64, sample_id: u64) -> Result<SampleRef> {
         let cache = u32::try_from(cache_id).ok();
         match cache.and_then(|id| Some((id, self.cache(id)?))) {
-            Some((id, cache)) if sample_id < cache.samples() => {
-                Ok(SampleRef { cache: id, sample: sample_id })
-            }
+            Some((id, cache)) if sample_id < cache.samples() => Ok(SampleRef {
+                cache: id,
+                sample: sample_id,
+            }),
             Some((_, cache)) => Err(Error::UnknownSample {
                 cache_id,
                 sample_id,
@@ -129,16 +142,33 @@ impl Loaded {
             self.begin_reading(&samples, &records);
         }
         let wants_columns = columns;
-        Work { samples, lengths, records, errors, resident, wants_columns, columns: None }
+        Work {
+            samples,
+            lengths,
+            records,
+            errors,
+            resident,
+            wants_columns,
+            columns: None,
+        }
     }
 
     fn is_resident(&self, samples: &[SampleRef], records: &[Record]) -> bool {
         let warm = self.warm.load(Ordering::Relaxed);
-        let probes = if warm < WARM_BLOCKS { PROBES } else { PROBES_WHEN_WARM };
+        let probes = if warm < WARM_BLOCKS {
+            PROBES
+        } else {
+            PROBES_WHEN_WARM
+        };
         let step = (records.len() / probes).max(1);
         // Another record of the step each time, so that a half-resident file is noticed.
         let first = usize::try_from(warm).unwrap_or(0) % step;
-        let probed = samples.iter().zip(records).skip(first).step_by(step).take(probes);
+        let probed = samples
+            .iter()
+            .zip(records)
+            .skip(first)
+            .step_by(step)
+            .take(probes);
         for (sample, record) in probed {
             let Some(cache) = self.cache(sample.cache).filter(|_| *record != Record::NONE) else {
                 continue;
@@ -157,8 +187,12 @@ impl Loaded {
     /// Asks the system to load the records, so that the disk has all of them at hand while they are read in turn.
     fn begin_reading(&self, samples: &[SampleRef], records: &[Record]) {
         for (sample, record) in samples.iter().zip(records) {
-            let Some(cache) = self.cache(sample.cache) else { continue };
-            let Some(len) = NonZeroU64::new(record.stored_len.into()) else { continue };
+            let Some(cache) = self.cache(sample.cache) else {
+                continue;
+            };
+            let Some(len) = NonZeroU64::new(record.stored_len.into()) else {
+                continue;
+            };
             if let Ok(file) = cache.shards().file(record.shard) {
                 will_need(&file, record.offset, len);
             }
@@ -168,7 +202,9 @@ impl Loaded {
 
 impl std::fmt::Debug for Loaded {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Loaded").field("caches", &self.caches).finish_non_exhaustive()
+        f.debug_struct("Loaded")
+            .field("caches", &self.caches)
+            .finish_non_exhaustive()
     }
 }
 
@@ -205,7 +241,10 @@ fn merge(caches: &[Arc<Cache>]) -> Result<Merged> {
     let mut by_name = std::collections::HashMap::new();
     for cache in caches {
         for field in cache.fields() {
-            match by_name.get(field.name.as_str()).and_then(|&at: &usize| fields.get_mut(at)) {
+            match by_name
+                .get(field.name.as_str())
+                .and_then(|&at: &usize| fields.get_mut(at))
+            {
                 Some((known, path)) if known.field_type != field.field_type => {
                     return Err(Error::SchemaConflict {
                         field: field.name.clone(),
@@ -231,9 +270,14 @@ fn merge(caches: &[Arc<Cache>]) -> Result<Merged> {
     let cache_fields: Vec<Vec<Option<usize>>> = caches
         .iter()
         .map(|cache| {
-            let own: std::collections::HashMap<&str, usize> =
-                (0..).zip(cache.fields()).map(|(at, field)| (field.name.as_str(), at)).collect();
-            fields.iter().map(|(field, _)| own.get(field.name.as_str()).copied()).collect()
+            let own: std::collections::HashMap<&str, usize> = (0..)
+                .zip(cache.fields())
+                .map(|(at, field)| (field.name.as_str(), at))
+                .collect();
+            fields
+                .iter()
+                .map(|(field, _)| own.get(field.name.as_str()).copied())
+                .collect()
         })
         .collect();
     let fields = fields

@@ -42,7 +42,12 @@ pub(crate) struct Lru<V> {
 
 impl<V: Clone> Lru<V> {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { limit: limit.max(1), kept: Vec::new(), places: Places::default(), hand: 0 }
+        Self {
+            limit: limit.max(1),
+            kept: Vec::new(),
+            places: Places::default(),
+            hand: 0,
+        }
     }
 
     pub(crate) fn get(&mut self, key: u64) -> Option<V> {
@@ -54,13 +59,21 @@ impl<V: Clone> Lru<V> {
     /// Keeps a value and gives back what had to go, to be dropped outside of any lock.
     #[must_use]
     pub(crate) fn insert(&mut self, key: u64, value: V) -> Option<V> {
-        if let Some(kept) = self.places.get(&key).and_then(|&place| self.kept.get_mut(place)) {
+        if let Some(kept) = self
+            .places
+            .get(&key)
+            .and_then(|&place| self.kept.get_mut(place))
+        {
             kept.used = true;
             return Some(std::mem::replace(&mut kept.value, value));
         }
         if self.kept.len() < self.limit {
             self.places.insert(key, self.kept.len());
-            self.kept.push(Kept { key, value, used: true });
+            self.kept.push(Kept {
+                key,
+                value,
+                used: true,
+            });
             return None;
         }
         loop {
@@ -70,7 +83,14 @@ impl<V: Clone> Lru<V> {
             if std::mem::take(&mut kept.used) {
                 continue;
             }
-            let old = std::mem::replace(kept, Kept { key, value, used: true });
+            let old = std::mem::replace(
+                kept,
+                Kept {
+                    key,
+                    value,
+                    used: true,
+                },
+            );
             self.places.remove(&old.key);
             self.places.insert(key, place);
             return Some(old.value);
@@ -113,7 +133,10 @@ mod tests {
         assert_eq!(lru.insert(3, 30), Some(0));
         assert_eq!(lru.get(1), Some(10));
         assert_eq!(lru.insert(4, 40), Some(20));
-        assert_eq!((lru.get(0), lru.get(1), lru.get(3)), (None, Some(10), Some(30)));
+        assert_eq!(
+            (lru.get(0), lru.get(1), lru.get(3)),
+            (None, Some(10), Some(30))
+        );
         assert_eq!(lru.insert(4, 41), Some(40));
         let mut gone = lru.retain(|key| key != 1 && key != 4);
         gone.sort_unstable();

@@ -14,6 +14,8 @@ use dataset_rt_format::{
 use crate::error::{Error, Result};
 use crate::region::Region;
 
+use super::columns::unknown_type;
+
 /// Parts of the file that are read before the first batch: both ends and the footer.
 const PARTS_BEFORE_BATCHES: usize = 3;
 
@@ -76,11 +78,26 @@ impl Metadata {
         };
         let headers: Box<[Range<u64>]> = parts.into_iter().skip(PARTS_BEFORE_BATCHES).collect();
         if headers.len() != layout.batches().len() {
-            return Err(Error::Internal("batch headers of the metadata miscounted".to_owned()));
+            return Err(Error::Internal(
+                "batch headers of the metadata miscounted".to_owned(),
+            ));
         }
-        let firsts = layout.batches().iter().map(|batch| batch.first_row).collect();
-        let usual_rows = layout.batches().first().map_or(1, |batch| batch.rows.max(1));
-        Ok(Self { region, layout, firsts, headers, usual_rows })
+        let firsts = layout
+            .batches()
+            .iter()
+            .map(|batch| batch.first_row)
+            .collect();
+        let usual_rows = layout
+            .batches()
+            .first()
+            .map_or(1, |batch| batch.rows.max(1));
+        Ok(Self {
+            region,
+            layout,
+            firsts,
+            headers,
+            usual_rows,
+        })
     }
 
     pub(crate) fn region(&self) -> &Region {
@@ -101,8 +118,14 @@ impl Metadata {
         let (at, batch) = match guessed {
             Some(batch) => (guess, batch),
             None => {
-                let at = self.firsts.partition_point(|&first| first <= sample).wrapping_sub(1);
-                match batches.get(at).filter(|batch| sample - batch.first_row < batch.rows) {
+                let at = self
+                    .firsts
+                    .partition_point(|&first| first <= sample)
+                    .wrapping_sub(1);
+                match batches
+                    .get(at)
+                    .filter(|batch| sample - batch.first_row < batch.rows)
+                {
                     Some(batch) => (at, batch),
                     None => return Err(Error::Internal(format!("no metadata row {sample}"))),
                 }
@@ -111,15 +134,19 @@ impl Metadata {
         if let Some(header) = self.headers.get(at) {
             self.region.check(header.clone())?;
         }
-        Ok(Place { batch, row: sample - batch.first_row })
+        Ok(Place {
+            batch,
+            row: sample - batch.first_row,
+        })
     }
 
     /// One value. Text points into the file's bytes.
     pub(crate) fn value(&self, field: usize, sample: u64) -> Result<Value<'_>> {
         let place = self.place(sample)?;
-        let (Some(column), Some(field_type)) =
-            (place.batch.columns.get(field), self.layout.types().get(field))
-        else {
+        let (Some(column), Some(field_type)) = (
+            place.batch.columns.get(field),
+            self.layout.types().get(field),
+        ) else {
             return Err(Error::Internal(format!("no metadata field {field}")));
         };
         if !self.is_present(column, place.row)? {
@@ -129,9 +156,9 @@ impl Metadata {
         let value = match field_type {
             FieldType::Bool => Value::Bool(self.bit(&column.values, place.row)?),
             FieldType::Int64 => Value::Int64(i64::from_le_bytes(self.word(column, place.row)?)),
-            FieldType::Float64 => {
-                Value::Float64(f64::from_bits(u64::from_le_bytes(self.word(column, place.row)?)))
-            }
+            FieldType::Float64 => Value::Float64(f64::from_bits(u64::from_le_bytes(
+                self.word(column, place.row)?,
+            ))),
             FieldType::Utf8 => {
                 let range = self.text_range(column, place.row, 1)?;
                 let bytes = self.region.bytes(range.clone())?;
@@ -140,6 +167,7 @@ impl Metadata {
                     Err(_) => return Err(self.not_utf8(place.row, range.start)),
                 }
             }
+            other => return Err(unknown_type(*other)),
         };
         // AFTER the value was read.
         self.region.intact()?;
@@ -147,7 +175,10 @@ impl Metadata {
     }
 
     pub(crate) fn is_present(&self, column: &ColumnLayout, row: u64) -> Result<bool> {
-        column.nulls.as_ref().map_or(Ok(true), |nulls| self.bit(nulls, row))
+        column
+            .nulls
+            .as_ref()
+            .map_or(Ok(true), |nulls| self.bit(nulls, row))
     }
 
     pub(crate) fn bit(&self, bits: &Range<u64>, row: u64) -> Result<bool> {
@@ -182,11 +213,19 @@ impl Metadata {
             let length = u64::try_from(end - start).ok().filter(|_| start >= 0);
             if length.is_none() || u64::try_from(end).is_ok_and(|end| end > limit) {
                 let row = row.saturating_sub(u64::from(first.is_some()));
-                let source = FormatError::TextOffsets { row, start, end, limit };
+                let source = FormatError::TextOffsets {
+                    row,
+                    start,
+                    end,
+                    limit,
+                };
                 return Err(self.region.error(source, Some(at)));
             }
             if let Some(found) = length.filter(|&length| length > MAX_TEXT_VALUE) {
-                let source = FormatError::TextLong { found, most: MAX_TEXT_VALUE };
+                let source = FormatError::TextLong {
+                    found,
+                    most: MAX_TEXT_VALUE,
+                };
                 return Err(self.region.error(source, Some(at)));
             }
             first.get_or_insert(offset);
@@ -198,6 +237,7 @@ impl Metadata {
     }
 
     pub(crate) fn not_utf8(&self, row: u64, offset: u64) -> Error {
-        self.region.error(FormatError::TextUtf8 { row }, Some(offset))
+        self.region
+            .error(FormatError::TextUtf8 { row }, Some(offset))
     }
 }

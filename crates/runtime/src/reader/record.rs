@@ -35,8 +35,13 @@ pub(crate) struct Record {
 
 impl Record {
     /// Stands for a sample whose record could not be found.
-    pub(crate) const NONE: Self =
-        Self { shard: u32::MAX, offset: 0, stored_len: 0, raw_len: 0, crc: 0 };
+    pub(crate) const NONE: Self = Self {
+        shard: u32::MAX,
+        offset: 0,
+        stored_len: 0,
+        raw_len: 0,
+        crc: 0,
+    };
 }
 
 /// The mapped shards that a block touches, each found once.
@@ -80,7 +85,10 @@ impl Maps {
     #[inline]
     fn bytes(&self, place: usize, record: &Record) -> Option<&[u8]> {
         let start = usize::try_from(record.offset).ok()?;
-        self.maps.get(place)?.bytes().get(start..start.checked_add(record.stored_len as usize)?)
+        self.maps
+            .get(place)?
+            .bytes()
+            .get(start..start.checked_add(record.stored_len as usize)?)
     }
 }
 
@@ -105,8 +113,12 @@ impl Loaded {
             if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
                 return;
             }
-            let (Some(&sample), Some(record)) = (samples.get(i), records.get(i)) else { continue };
-            let Some(cache) = self.cache(sample.cache) else { continue };
+            let (Some(&sample), Some(record)) = (samples.get(i), records.get(i)) else {
+                continue;
+            };
+            let Some(cache) = self.cache(sample.cache) else {
+                continue;
+            };
             if *record == Record::NONE {
                 continue;
             }
@@ -144,9 +156,12 @@ impl Loaded {
             {
                 bytes.iter().step_by(LINE).take(LINES).for_each(prefetch);
             }
-            let codec = self.cache(sample.cache).map_or(Codec::None, |c| c.manifest().codec);
+            let codec = self
+                .cache(sample.cache)
+                .map_or(Codec::None, |c| c.manifest().codec);
             let copied = maps.bytes(place, record).is_some_and(|bytes| {
-                self.deliver(codec, record, bytes, &mut slots.get(i)).is_ok()
+                self.deliver(codec, record, bytes, &mut slots.get(i))
+                    .is_ok()
             });
             if !copied {
                 again.push(i);
@@ -167,7 +182,8 @@ impl Loaded {
         let codec = cache.manifest().codec;
         let file = cache.shards().file(record.shard)?;
         let delivered = if record.stored_len == record.raw_len {
-            slot.read_at(&file, record.offset).map_err(|e| file.read_error(e, record.offset))?;
+            slot.read_at(&file, record.offset)
+                .map_err(|e| file.read_error(e, record.offset))?;
             self.compare(record, crc32c, slot)
         } else {
             let stored = file.read_vec(record.offset, record.stored_len.into())?;
@@ -223,7 +239,10 @@ impl Loaded {
         if found == record.crc {
             Ok(())
         } else {
-            Err(FormatError::RecordChecksum { stated: record.crc, found })
+            Err(FormatError::RecordChecksum {
+                stated: record.crc,
+                found,
+            })
         }
     }
 }
@@ -231,9 +250,19 @@ impl Loaded {
 /// Says which sample an error is about.
 pub(crate) fn of_sample(error: Error, sample: SampleRef) -> Error {
     match error {
-        Error::Damaged { path, offset, source, .. } => {
+        Error::Damaged {
+            path,
+            offset,
+            source,
+            ..
+        } => {
             let sample = Some((u64::from(sample.cache), sample.sample));
-            Error::Damaged { path, sample, offset, source }
+            Error::Damaged {
+                path,
+                sample,
+                offset,
+                source,
+            }
         }
         other => other,
     }

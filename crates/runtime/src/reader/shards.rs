@@ -81,10 +81,19 @@ pub(crate) struct Shards {
 impl Shards {
     pub(crate) fn new(folder: Folder, manifest: Arc<Manifest>, use_mmap: bool) -> Self {
         let codec = manifest.codec;
-        let limits = manifest.shards.iter().map(|s| records_limit(s.size, s.samples, codec));
+        let limits = manifest
+            .shards
+            .iter()
+            .map(|s| records_limit(s.size, s.samples, codec));
         let limits = limits.collect();
         let number = NEXT_CACHE.fetch_add(1, Ordering::Relaxed);
-        Self { folder, manifest, limits, use_mmap, number }
+        Self {
+            folder,
+            manifest,
+            limits,
+            use_mmap,
+            number,
+        }
     }
 
     pub(crate) fn limits(&self) -> &[u64] {
@@ -133,14 +142,21 @@ impl Shards {
             return Ok(Some(map));
         }
         let file = self.file(shard)?;
-        let id = FileId { size: current_size(&file)?, ..file.id() };
+        let id = FileId {
+            size: current_size(&file)?,
+            ..file.id()
+        };
         if id.size != file.id().size {
             return Err(self.changed(shard, id, file.id().size));
         }
         let Some(map) = Map::new(file.file(), id.size) else {
             return Ok(None);
         };
-        let map = Arc::new(ShardMap { map, id, checked_at: AtomicU64::new(now) });
+        let map = Arc::new(ShardMap {
+            map,
+            id,
+            checked_at: AtomicU64::new(now),
+        });
         let gone = lock(&STORE.get().maps).insert(key, map.clone());
         drop(gone);
         Ok(Some(map))
@@ -155,9 +171,13 @@ impl Shards {
 
     /// Opens a shard and compares it with the manifest.
     fn open(&self, shard: u32) -> Result<RegularFile> {
-        let facts = usize::try_from(shard).ok().and_then(|shard| self.manifest.shards.get(shard));
+        let facts = usize::try_from(shard)
+            .ok()
+            .and_then(|shard| self.manifest.shards.get(shard));
         let Some(facts) = facts else {
-            return Err(Error::Internal(format!("shard {shard} is not in the manifest")));
+            return Err(Error::Internal(format!(
+                "shard {shard} is not in the manifest"
+            )));
         };
         let file = self.folder.open_file(&self.relative(shard))?;
         file.expect_size(facts.size)?;
@@ -198,5 +218,7 @@ impl Drop for Shards {
 
 fn current_size(file: &RegularFile) -> Result<u64> {
     let metadata = file.file().metadata();
-    metadata.map(|m| m.len()).map_err(|e| Error::io("examine", file.path(), e))
+    metadata
+        .map(|m| m.len())
+        .map_err(|e| Error::io("examine", file.path(), e))
 }

@@ -77,6 +77,7 @@ pub(crate) struct Slot<'a> {
 }
 
 impl Slot<'_> {
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.len
     }

@@ -45,8 +45,20 @@ pub(crate) struct Work {
 impl Work {
     fn into_block<B>(mut self, buffers: B) -> Block<B> {
         self.errors.sort_by_key(|(place, _)| *place);
-        let Self { samples, lengths, errors, columns, .. } = self;
-        Block { samples, lengths, buffers, errors, columns }
+        let Self {
+            samples,
+            lengths,
+            errors,
+            columns,
+            ..
+        } = self;
+        Block {
+            samples,
+            lengths,
+            buffers,
+            errors,
+            columns,
+        }
     }
 }
 
@@ -100,14 +112,21 @@ impl BlockSource for Source {
         work.errors.clear();
         for place in 0..work.samples.len() {
             let place = u32::try_from(place).unwrap_or(u32::MAX);
-            work.errors.push((place, Error::Internal(message.to_owned())));
+            work.errors
+                .push((place, Error::Internal(message.to_owned())));
         }
     }
 }
 
 impl Loaded {
     fn fill<B: PayloadBuffers>(&self, work: &mut Work, buffers: &mut B, stop: Option<&AtomicBool>) {
-        let Work { lengths, records, errors, samples, .. } = work;
+        let Work {
+            lengths,
+            records,
+            errors,
+            samples,
+            ..
+        } = work;
         let mut slots = Slots::new(buffers, lengths);
         self.read_records(samples, records, work.resident, &mut slots, errors, stop);
         if work.wants_columns {

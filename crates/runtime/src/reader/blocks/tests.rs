@@ -41,8 +41,13 @@ impl BlockSource for Numbers {
 
     fn plan(&self, first: u64, count: u64, _columns: bool) -> Work {
         self.planned_to.fetch_max(first + count, Ordering::SeqCst);
-        let lengths = vec![self.len; count as usize];
-        Work { first, lengths, resident: self.resident, failed: false }
+        let lengths = vec![self.len; usize::try_from(count).unwrap()];
+        Work {
+            first,
+            lengths,
+            resident: self.resident,
+            failed: false,
+        }
     }
 
     fn lengths(work: &Work) -> &[u32] {
@@ -101,9 +106,16 @@ fn the_order_does_not_depend_on_workers_prefetch_or_block_size() {
     for workers in [1, 3] {
         let pool = Pool::new(workers).unwrap();
         for prefetch in [1, 2, 64] {
-            for sizing in [BlockSizing::Samples, BlockSizing::Exact(7), BlockSizing::Exact(5000)] {
+            for sizing in [
+                BlockSizing::Samples,
+                BlockSizing::Exact(7),
+                BlockSizing::Exact(5000),
+            ] {
                 for resident in [true, false] {
-                    let source = Numbers { resident, ..Numbers::new(16) };
+                    let source = Numbers {
+                        resident,
+                        ..Numbers::new(16)
+                    };
                     let mut stream =
                         Stream::new(&pool, Arc::new(source), 5..2005, sizing, 100, prefetch);
                     let blocks = std::iter::from_fn(|| next(&mut stream));
@@ -118,14 +130,16 @@ fn the_order_does_not_depend_on_workers_prefetch_or_block_size() {
 fn block_sizes() {
     let pool = Pool::new(1).unwrap();
     let sizes = |sizing, usual| {
-        let mut stream =
-            Stream::new(&pool, Arc::new(Numbers::new(8)), 0..1000, sizing, usual, 4);
+        let mut stream = Stream::new(&pool, Arc::new(Numbers::new(8)), 0..1000, sizing, usual, 4);
         std::iter::from_fn(|| next(&mut stream))
             .map(|block| block.work.lengths.len())
             .collect::<Vec<_>>()
     };
     assert_eq!(sizes(BlockSizing::Samples, 9999), [8, 32, 128, 512, 320]);
-    assert_eq!(sizes(BlockSizing::Samples, 300), [8, 32, 128, 300, 300, 232]);
+    assert_eq!(
+        sizes(BlockSizing::Samples, 300),
+        [8, 32, 128, 300, 300, 232]
+    );
     assert_eq!(sizes(BlockSizing::Samples, 1)[..3], [1, 1, 1]);
     assert_eq!(sizes(BlockSizing::Exact(400), 1), [400, 400, 200]);
 }
@@ -168,7 +182,10 @@ fn memory_in_flight_is_bounded_and_large_blocks_pass_alone() {
     let mut most = 0;
     let mut stream = Stream::<_, Counted>::new(
         &pool,
-        Arc::new(Numbers { resident: false, ..Numbers::new(len) }),
+        Arc::new(Numbers {
+            resident: false,
+            ..Numbers::new(len)
+        }),
         0..6,
         BlockSizing::Exact(1),
         1,
@@ -194,11 +211,26 @@ fn memory_in_flight_is_bounded_and_large_blocks_pass_alone() {
 fn a_pool_busy_with_other_work_does_not_stop_the_stream() {
     let pool = Pool::new(1).unwrap();
     let (release, blocked) = mpsc::channel::<()>();
-    pool.submit(move || drop(blocked.recv())).unwrap();
+    pool.submit(move || assert!(blocked.recv().is_err()))
+        .unwrap();
     for resident in [true, false] {
-        let source = Numbers { resident, ..Numbers::new(8) };
-        let mut stream = Stream::new(&pool, Arc::new(source), 0..100, BlockSizing::Exact(30), 1, 4);
-        assert!(positions(std::iter::from_fn(|| next(&mut stream))).into_iter().eq(0..100));
+        let source = Numbers {
+            resident,
+            ..Numbers::new(8)
+        };
+        let mut stream = Stream::new(
+            &pool,
+            Arc::new(source),
+            0..100,
+            BlockSizing::Exact(30),
+            1,
+            4,
+        );
+        assert!(
+            positions(std::iter::from_fn(|| next(&mut stream)))
+                .into_iter()
+                .eq(0..100)
+        );
     }
     drop(release);
 }
@@ -206,8 +238,19 @@ fn a_pool_busy_with_other_work_does_not_stop_the_stream() {
 #[test]
 fn dropping_a_stream_in_flight_is_prompt() {
     let pool = Pool::new(2).unwrap();
-    let source = Numbers { pause: Duration::from_millis(300), resident: false, ..Numbers::new(8) };
-    let mut stream = Stream::new(&pool, Arc::new(source), 0..1000, BlockSizing::Exact(1), 1, 8);
+    let source = Numbers {
+        pause: Duration::from_millis(300),
+        resident: false,
+        ..Numbers::new(8)
+    };
+    let mut stream = Stream::new(
+        &pool,
+        Arc::new(source),
+        0..1000,
+        BlockSizing::Exact(1),
+        1,
+        8,
+    );
     let mut allocate = |lengths: &[u32]| Ok::<_, Error>(VecBuffers::allocate(lengths));
     for _ in 0..3 {
         if let Polled::Pending(waiter) = stream.poll(&mut allocate).unwrap() {
@@ -222,18 +265,29 @@ fn dropping_a_stream_in_flight_is_prompt() {
 #[test]
 fn a_panic_of_the_source_loses_its_block_alone() {
     let pool = Pool::new(2).unwrap();
-    let source = Numbers { panic_at: 15, resident: false, ..Numbers::new(8) };
+    let source = Numbers {
+        panic_at: 15,
+        resident: false,
+        ..Numbers::new(8)
+    };
     let mut stream = Stream::new(&pool, Arc::new(source), 0..40, BlockSizing::Exact(10), 1, 4);
-    let failed: Vec<bool> =
-        std::iter::from_fn(|| next(&mut stream)).map(|block| block.work.failed).collect();
+    let failed: Vec<bool> = std::iter::from_fn(|| next(&mut stream))
+        .map(|block| block.work.failed)
+        .collect();
     assert_eq!(failed, [false, true, false, false]);
 }
 
 #[test]
 fn a_failed_allocation_can_be_tried_again() {
     let pool = Pool::new(1).unwrap();
-    let mut stream =
-        Stream::new(&pool, Arc::new(Numbers::new(8)), 0..10, BlockSizing::Exact(10), 1, 1);
+    let mut stream = Stream::new(
+        &pool,
+        Arc::new(Numbers::new(8)),
+        0..10,
+        BlockSizing::Exact(10),
+        1,
+        1,
+    );
     let mut failures = 0;
     for _ in 0..1000 {
         let mut refuse = |_: &[u32]| Err::<VecBuffers, _>(Error::Interrupted);
@@ -252,8 +306,18 @@ fn a_failed_allocation_can_be_tried_again() {
 #[test]
 fn a_forked_child_goes_on_from_the_first_undelivered_position() {
     let pool = Pool::new(2).unwrap();
-    let source = Numbers { pause: Duration::from_millis(1), ..Numbers::new(8) };
-    let mut stream = Stream::new(&pool, Arc::new(source), 0..200, BlockSizing::Exact(10), 1, 8);
+    let source = Numbers {
+        pause: Duration::from_millis(1),
+        ..Numbers::new(8)
+    };
+    let mut stream = Stream::new(
+        &pool,
+        Arc::new(source),
+        0..200,
+        BlockSizing::Exact(10),
+        1,
+        8,
+    );
     for _ in 0..3 {
         next(&mut stream).unwrap();
     }
@@ -264,7 +328,9 @@ fn a_forked_child_goes_on_from_the_first_undelivered_position() {
     let child = unsafe { libc::fork() };
     if child == 0 {
         std::mem::forget(held);
-        let good = positions(std::iter::from_fn(|| next(&mut stream))).into_iter().eq(30..200);
+        let good = positions(std::iter::from_fn(|| next(&mut stream)))
+            .into_iter()
+            .eq(30..200);
         // SAFETY: ends the child without running anything of the parent's.
         #[allow(unsafe_code)]
         unsafe {
@@ -272,14 +338,21 @@ fn a_forked_child_goes_on_from_the_first_undelivered_position() {
         }
     }
     drop(held);
-    assert!(positions(std::iter::from_fn(|| next(&mut stream))).into_iter().eq(30..200));
+    assert!(
+        positions(std::iter::from_fn(|| next(&mut stream)))
+            .into_iter()
+            .eq(30..200)
+    );
     let mut status = 0;
     // SAFETY: waits for the child made above.
     #[allow(unsafe_code)]
     unsafe {
         libc::waitpid(child, &mut status, 0);
     }
-    assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "{status}");
+    assert!(
+        libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0,
+        "{status}"
+    );
 }
 
 #[test]
@@ -294,8 +367,14 @@ fn an_error_type_of_the_caller() {
     }
     let _: Option<Infallible> = None;
     let pool = Pool::new(1).unwrap();
-    let mut stream =
-        Stream::<_, VecBuffers>::new(&pool, Arc::new(Numbers::new(8)), 0..0, BlockSizing::Samples, 1, 1);
+    let mut stream = Stream::<_, VecBuffers>::new(
+        &pool,
+        Arc::new(Numbers::new(8)),
+        0..0,
+        BlockSizing::Samples,
+        1,
+        1,
+    );
     let mut allocate = |_: &[u32]| Err::<VecBuffers, Mine>(Mine);
     assert!(matches!(stream.poll(&mut allocate), Ok(Polled::Done)));
 }
