@@ -41,8 +41,7 @@ pub struct ColumnLayout {
     pub null_count: u64,
     /// One bit a row, 1 where there is a value; `None` where no value is null.
     pub nulls: Option<Range<u64>>,
-    /// The validity buffer as it is, which may be there without nulls; often empty.
-    pub validity: Range<u64>,
+
     /// Bits, 8-byte numbers, or rows + 1 offsets of 4 bytes.
     pub values: Range<u64>,
     /// The bytes of texts.
@@ -137,8 +136,8 @@ impl MetadataLayout {
     pub fn check_values(&self, file: &[u8]) -> Result<(), FormatError> {
         for (position, batch) in self.batches.iter().enumerate() {
             for (field, column) in batch.columns.iter().enumerate() {
-                let slices = self.column(file, position, field)?;
-                slices.check(slice(file, &column.validity)?, column.null_count)?;
+                self.column(file, position, field)?
+                    .check(column.null_count)?;
             }
         }
         Ok(())
@@ -338,8 +337,8 @@ fn describe(name: &str, field_type: &str, nullable: bool) -> String {
 fn extension(field: &arrow_ipc::Field<'_>) -> Option<String> {
     let keys = field.custom_metadata().into_iter().flatten();
     keys.filter_map(|pair| pair.key())
-        .find(|key| *key == "ARROW:extension:name")
-        .map(|_| "an extension type".to_owned())
+        .find(|key| key.starts_with("ARROW:extension:"))
+        .map(|key| format!("an extension type ({key})"))
 }
 
 fn nested(field: &arrow_ipc::Field<'_>) -> Option<String> {
@@ -376,12 +375,7 @@ impl Place {
     fn of(block: &Block, limit: u64) -> Result<Self, FormatError> {
         let (offset, body_len) = (block.offset(), block.bodyLength());
         let message_len = i64::from(block.metaDataLength());
-        let numbers = [
-            ("batch", offset),
-            ("batch header's end", message_len),
-            ("batch's end", body_len),
-        ];
-        for (what, number) in numbers {
+        for (what, number) in [("batch", offset), ("batch header's end", message_len)] {
             if number % 8 != 0 {
                 return Err(FormatError::MetadataAlignment {
                     what,
@@ -546,7 +540,7 @@ fn read_columns(
         };
         let bits = rows.div_ceil(8);
         // Without nulls the buffer may have no bytes at all, and if it has some they are not looked at.
-        let validity = next("validity buffer", if null_count == 0 { 0 } else { bits })?;
+        let nulls = next("validity buffer", if null_count == 0 { 0 } else { bits })?;
         let values = match field_type {
             FieldType::Bool => next("bool buffer", bits)?,
             FieldType::Int64 => next("int64 buffer", rows * 8)?,
@@ -557,11 +551,10 @@ fn read_columns(
             FieldType::Utf8 => Some(next("text buffer", 0)?),
             _ => None,
         };
-        let nulls = Some(validity.clone()).filter(|_| null_count != 0);
+        let nulls = Some(nulls).filter(|_| null_count != 0);
         columns.push(ColumnLayout {
             null_count,
             nulls,
-            validity,
             values,
             text,
         });
