@@ -149,11 +149,10 @@ impl Dataset {
         let mut caches = Vec::with_capacity(paths.len());
         for path in &paths {
             cancel.check()?;
-            let cache = Cache::open(path, cache_options)?;
             if options.validate_cache {
-                verify(&cache, cancel)?;
+                verify(path, cache_options, cancel)?;
             }
-            caches.push(Arc::new(cache));
+            caches.push(Arc::new(Cache::open(path, cache_options)?));
         }
         let loaded = Arc::new(Loaded::new(caches, options.verify_payloads)?);
         let table = Arc::new(ActiveTable::all(loaded.numbering().clone()));

@@ -104,10 +104,6 @@ impl Metadata {
         &self.region
     }
 
-    pub(crate) fn layout(&self) -> &MetadataLayout {
-        &self.layout
-    }
-
     /// The batch and the row in it of a sample.
     pub(crate) fn place(&self, sample: u64) -> Result<Place<'_>> {
         let batches = self.layout.batches();
