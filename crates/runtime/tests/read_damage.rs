@@ -133,13 +133,13 @@ fn every_changed_byte_is_met_by_right_data_or_an_error_with_its_file() {
         let mut unnoticed = 0;
         for file in files(&made) {
             let good = fs::read(&file).unwrap();
-            for at in 0..good.len() {
+            for (at, &byte) in good.iter().enumerate() {
                 // In place: rewriting the file would wait for the disk.
                 let change = |byte: u8| {
                     let open = File::options().write(true).open(&file).unwrap();
                     open.write_all_at(&[byte], at as u64).unwrap();
                 };
-                change(good[at] ^ 1 << (at % 8));
+                change(byte ^ 1 << (at % 8));
                 let use_mmap = at % 2 == 0;
                 let options = ReaderOptions {
                     use_mmap,
@@ -155,7 +155,7 @@ fn every_changed_byte_is_met_by_right_data_or_an_error_with_its_file() {
                 let error = checked.unwrap_err();
                 let in_file = of(&error).0 == file;
                 assert!(in_file, "{} byte {at}: {error}", file.display());
-                change(good[at]);
+                change(byte);
                 if errors == 0 {
                     unnoticed += 1;
                     let name = file.file_name().unwrap().to_string_lossy().into_owned();
