@@ -325,7 +325,7 @@ impl Dataset {
     /// [`Error::Damaged`] for metadata that can't be read.
     pub fn export(&self) -> Result<Vec<RecordBatch>> {
         mapped::ensure_guard();
-        export::table(&self.loaded, &self.table())
+        export::table(&self.pool, &self.loaded, &self.table())
     }
 
     /// The columns `cache_id`, `sample_id` and `weight` of the active table.
