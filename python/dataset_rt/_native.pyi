@@ -1,7 +1,7 @@
 """The compiled core of DatasetRT. Private: use the names of the `dataset_rt` package."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, final
+from typing import Any, Final, Literal, TypeAlias, final
 
 from typing_extensions import Self
 
@@ -9,7 +9,7 @@ __version__: Final[str]
 build_profile: Final[str]
 """`"release"` or `"debug"`: how the module was compiled."""
 
-BytesLike = bytes | bytearray | memoryview
+BytesLike: TypeAlias = bytes | bytearray | memoryview
 
 @final
 class CachedSample:
@@ -19,8 +19,8 @@ class CachedSample:
     a tuple. The metadata dictionary is made when first asked for and then kept.
     """
 
-    __match_args__: tuple[str, str, str, str]
-    _fields: tuple[str, str, str, str]
+    __match_args__: Final = ("data", "metadata", "cache_id", "sample_id")
+    _fields: Final = ("data", "metadata", "cache_id", "sample_id")
     def __new__(cls, data: Any, metadata: Any, cache_id: Any, sample_id: Any) -> Self: ...
     @property
     def data(self) -> bytes: ...
@@ -63,7 +63,9 @@ class NativeBinary:
 
     def __len__(self) -> int: ...
     def __arrow_c_schema__(self) -> object: ...
-    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+    def __arrow_c_array__(
+        self, requested_schema: object | None = None
+    ) -> tuple[object, object]: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 @final
@@ -140,15 +142,15 @@ class NativeDataset:
         """Next position of the stream, epoch length if one was set, stream word."""
     def set_cursor(self, next_position: int, epoch_len: int | None, stream: int) -> None: ...
     def mode(self) -> str:
-        """"ordered", "weighted", "permutation" or "weighted_order"."""
+        """Sampling mode: "ordered", "weighted", "permutation" or "weighted_order"."""
 
 @final
 class NativeOutcome:
     """What became of one source."""
 
     @property
-    def status(self) -> str:
-        """"written", "reused", "rebuilt" or "error"."""
+    def status(self) -> Literal["written", "reused", "rebuilt", "error"]:
+        """One of "written", "reused", "rebuilt", "error"."""
     @property
     def path(self) -> str | None: ...
     @property
@@ -185,9 +187,12 @@ class NativeRuntime:
 
         Options: prefetch_size, max_shard_bytes, codec ("none" or "lz4"), validate_cache, on_mismatch, profile (path or
         None). `on_progress` gets a snapshot about ten times a second: source (index), name, samples, payload_bytes,
-        stored_bytes, sources_done, sources_total, elapsed (seconds). `on_wait` gets the name and what is waited for, once.
+        stored_bytes (committed of that source), sources_done, sources_total, elapsed (seconds since the call began). `on_wait` gets the name and what is waited for, once.
         An exception of a source that is no `Exception` (KeyboardInterrupt) is raised after the clean-up.
         """
+
+def large_binary(buffer: bytes, offsets: bytes) -> NativeBinary:
+    """Payloads of a batch that went through a pickle: `NativeBatch.buffer` and `NativeBatch.offsets`."""
 
 def check_source_name(name: str) -> None:
     """Raises SourceNameError unless `name` may name a cache."""
