@@ -44,9 +44,7 @@ def base(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def make_cache(runtime: DatasetRuntime, base: Path) -> CacheFactory:
-    def make(
-        samples: Iterable[Any], name: str = "s", config: WriterConfig = support.QUIET
-    ) -> Path:
+    def make(samples: Iterable[Any], name: str = "s", config: WriterConfig = support.QUIET) -> Path:
         return support.write(runtime, base, samples, name, config)
 
     return make

@@ -100,7 +100,8 @@ def test_an_empty_table_is_refused(dataset: CachedDataset) -> None:
 @pytest.mark.rule("Ids must exist", "An update is all or nothing")
 @pytest.mark.parametrize("row", [0, 7, 11])
 @pytest.mark.parametrize(
-    ("column", "value"), [("cache_id", 1), ("sample_id", 12), ("sample_id", 2**63), ("cache_id", 2**40)]
+    ("column", "value"),
+    [("cache_id", 1), ("sample_id", 12), ("sample_id", 2**63), ("cache_id", 2**40)],
 )
 def test_unknown_samples_are_refused(
     dataset: CachedDataset, column: str, value: int, row: int
@@ -175,7 +176,9 @@ def test_bad_weights_are_refused(dataset: CachedDataset, value: float, row: int)
     assert getattr(error, "row", None) == row
     text = str(error).lower()
     assert str(row) in text
-    assert ("nan" if math.isnan(value) else "inf" if math.isinf(value) else "0" if value == 0 else "-") in text
+    assert (
+        "nan" if math.isnan(value) else "inf" if math.isinf(value) else "0" if value == 0 else "-"
+    ) in text
 
 
 @pytest.mark.rule("Weights are positive and finite")
@@ -217,7 +220,9 @@ def test_weights_of_other_types_are_refused(dataset: CachedDataset, weights: pl.
 
 
 @pytest.mark.rule("Stored columns must be there", "An update is all or nothing")
-@pytest.mark.parametrize("column", ["cache_id", "sample_id", "label", "score", "text", "even", "weight"])
+@pytest.mark.parametrize(
+    "column", ["cache_id", "sample_id", "label", "score", "text", "even", "weight"]
+)
 def test_missing_columns_are_refused(dataset: CachedDataset, column: str) -> None:
     table = dataset.get_metadata()
     refused(dataset, table.drop(column), MetadataTableError, column)
@@ -238,9 +243,7 @@ def test_missing_columns_are_refused(dataset: CachedDataset, column: str) -> Non
         ("even", pl.Int8),
     ],
 )
-def test_other_types_of_fields_are_refused(
-    dataset: CachedDataset, column: str, dtype: Any
-) -> None:
+def test_other_types_of_fields_are_refused(dataset: CachedDataset, column: str, dtype: Any) -> None:
     table = dataset.get_metadata().with_columns(pl.col(column).cast(dtype))
     error = refused(dataset, table, MetadataTableTypeError, column)
     assert "cast" in str(error)
@@ -301,7 +304,9 @@ def test_object_columns_are_refused(dataset: CachedDataset) -> None:
 @pytest.mark.rule("Edited values stay in the table")
 def test_edited_fields(dataset: CachedDataset) -> None:
     table = dataset.get_metadata().with_columns(
-        pl.col("label") + 100, pl.lit("edited").alias("text"), pl.lit(None, pl.Float64).alias("score")
+        pl.col("label") + 100,
+        pl.lit("edited").alias("text"),
+        pl.lit(None, pl.Float64).alias("score"),
     )
     dataset.update_metadata(table)
     assert_frame_equal(dataset.get_metadata(), table, check_exact=True)
@@ -386,7 +391,9 @@ def test_pyarrow_tables(dataset: CachedDataset) -> None:
 
 
 @pytest.mark.rule("Tables of other libraries", "An update is all or nothing")
-@pytest.mark.parametrize("table", [None, [1, 2], {"cache_id": [0]}, "x", pl.Series([1]), 5], ids=repr)
+@pytest.mark.parametrize(
+    "table", [None, [1, 2], {"cache_id": [0]}, "x", pl.Series([1]), 5], ids=repr
+)
 def test_other_objects_are_no_tables(dataset: CachedDataset, table: Any) -> None:
     refused(dataset, table, MetadataTableTypeError)
 
@@ -467,9 +474,7 @@ def test_different_schemas(make_dataset: DatasetFactory, mixed: list[Path]) -> N
 
 
 @pytest.mark.rule("A conflict of types names both caches")
-def test_conflicting_schemas(
-    make_cache: CacheFactory, make_dataset: DatasetFactory
-) -> None:
+def test_conflicting_schemas(make_cache: CacheFactory, make_dataset: DatasetFactory) -> None:
     one = make_cache([CacheInput(b"", {"x": 1})], "one")
     same = make_cache([CacheInput(b"", {"x": 2})], "same")
     two = make_cache([CacheInput(b"", {"x": "1"})], "two")

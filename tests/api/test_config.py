@@ -169,7 +169,8 @@ def test_wrong_values_of_a_writer(options: dict[str, Any]) -> None:
 
 @pytest.mark.rule("Configurations are frozen")
 @pytest.mark.parametrize(
-    "name", ["shuffle", "validate_cache", "verify_payloads", "use_mmap", "replacement", "follow_links"]
+    "name",
+    ["shuffle", "validate_cache", "verify_payloads", "use_mmap", "replacement", "follow_links"],
 )
 @pytest.mark.parametrize("value", [1, 0, "true", None])
 def test_flags_are_bools(name: str, value: Any) -> None:

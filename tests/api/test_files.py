@@ -154,7 +154,16 @@ def test_newer_caches(make_cache: CacheFactory, make_dataset: DatasetFactory) ->
 @pytest.mark.rule("Links out of a cache are not followed")
 @pytest.mark.parametrize(
     "name",
-    ["../000000", "../../outside", "/etc/passwd", "a/../../b", "C:\\x", "00000", "000000\0", "00000A"],
+    [
+        "../000000",
+        "../../outside",
+        "/etc/passwd",
+        "a/../../b",
+        "C:\\x",
+        "00000",
+        "000000\0",
+        "00000A",
+    ],
     ids=ascii,
 )
 def test_names_that_lead_out(

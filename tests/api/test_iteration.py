@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.core
 
 
-@pytest.mark.rule("A sample behaves like a named tuple", "Ordered reading follows the table in a circle")
+@pytest.mark.rule(
+    "A sample behaves like a named tuple", "Ordered reading follows the table in a circle"
+)
 def test_every_sample_once_in_order(make_dataset: DatasetFactory) -> None:
     dataset = make_dataset(support.numbered(1500), shuffle=False)
     seen = list(dataset)

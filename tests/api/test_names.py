@@ -36,7 +36,9 @@ TAKEN = [
 ]  # fmt: skip
 
 
-@pytest.mark.rule("Source names are one path segment", "A source is iterated only when it is written")
+@pytest.mark.rule(
+    "Source names are one path segment", "A source is iterated only when it is written"
+)
 @pytest.mark.parametrize("name", REFUSED, ids=ascii)
 def test_refused_names(runtime: DatasetRuntime, base: Path, name: str) -> None:
     source = Source(name, support.plain(2))

@@ -37,6 +37,7 @@ def of(values: list[Any]) -> list[CacheInput]:
 def test_all_kinds_of_buffers(make_dataset: DatasetFactory) -> None:
     content = bytes(range(64))
     square = memoryview(content).cast("B", (8, 8))
+
     class Bytes(bytes):
         pass
 
@@ -125,7 +126,9 @@ def test_arrays_of_objects_are_refused(runtime: DatasetRuntime, base: Path) -> N
 
 @pytest.mark.rule("Mutable payloads are copied")
 @pytest.mark.parametrize("kind", ["bytearray", "memoryview"])
-def test_one_buffer_again_and_again(make_cache: CacheFactory, make_dataset: DatasetFactory, kind: str) -> None:
+def test_one_buffer_again_and_again(
+    make_cache: CacheFactory, make_dataset: DatasetFactory, kind: str
+) -> None:
     def reusing() -> Iterator[CacheInput]:
         buffer = bytearray(32)
         for i in range(2000):
@@ -177,7 +180,9 @@ def test_sizes_around_block_limits(
              1 << 20, (1 << 20) + 1, 3_000_001]  # fmt: skip
     contents = [support.payload(i, size) for i, size in enumerate(sizes)]
     contents += [b"\0" * size for size in sizes]
-    dataset = make_dataset(make_cache(of(contents), "s", config), shuffle=False, validate_cache=True)
+    dataset = make_dataset(
+        make_cache(of(contents), "s", config), shuffle=False, validate_cache=True
+    )
     assert payloads(dataset) == contents
     assert [dataset.get_item(0, i).data for i in range(len(contents))] == contents
 

@@ -45,7 +45,11 @@ def on_terminal(code: str, *arguments: object, columns: int = 100, **changes: st
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     variables = {"TERM": "xterm", **changes}
-    env = {key: value for key, value in support.environment().items() if key not in {"NO_COLOR", "COLUMNS"}}
+    env = {
+        key: value
+        for key, value in support.environment().items()
+        if key not in {"NO_COLOR", "COLUMNS"}
+    }
     process = subprocess.Popen(  # noqa: S603
         [*support.script(code), *map(str, arguments)],
         stdin=subprocess.DEVNULL,
@@ -145,10 +149,13 @@ def test_no_stderr(tmp_path: Path, how: str) -> None:
 
 @pytest.mark.rule("Progress goes to stderr")
 def test_a_stopped_write_ends_its_line(tmp_path: Path) -> None:
-    code = SLOW.replace("for i in range(6):", "for i in range(6):\n            if i == 5: raise KeyboardInterrupt")
-    code = code.replace("results = ", "try:\n  results = ").replace(
-        "assert all", "  assert all"
-    ) + "\nexcept KeyboardInterrupt:\n  pass\n"
+    code = SLOW.replace(
+        "for i in range(6):", "for i in range(6):\n            if i == 5: raise KeyboardInterrupt"
+    )
+    code = (
+        code.replace("results = ", "try:\n  results = ").replace("assert all", "  assert all")
+        + "\nexcept KeyboardInterrupt:\n  pass\n"
+    )
     text = on_terminal(code, tmp_path, 1)
     assert "samples/s" in text
     assert text.endswith("\n")
@@ -175,12 +182,15 @@ def test_imports(tmp_path: Path) -> None:
 
 @pytest.mark.rule("Imports stay small", "Progress goes to stderr")
 def test_no_monitor_thread(tmp_path: Path) -> None:
-    code = SLOW + """
+    code = (
+        SLOW
+        + """
 import threading, tqdm
 assert threading.active_count() == 1, threading.enumerate()
 assert tqdm.tqdm.monitor is None
 assert tqdm.tqdm.monitor_interval == 10
 """
+    )
     assert "samples/s" in on_terminal(code, tmp_path, 1)
 
 

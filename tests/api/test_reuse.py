@@ -176,7 +176,7 @@ def test_other_fingerprints_are_refused(
 
 @pytest.mark.rule("A fingerprint is text or None")
 def test_fingerprints_are_kept_exactly(runtime: DatasetRuntime, base: Path) -> None:
-    fingerprint = "é\u0301 \"quoted\" \\ \n\0 🎲"
+    fingerprint = 'é\u0301 "quoted" \\ \n\0 🎲'
     build(runtime, PrintedSource("a", support.plain(3), fingerprint), base)
     assert support.read_manifest(base / "a")["source"]["fingerprint"] == fingerprint
     _, result = loaded(build(runtime, PrintedSource("a", [], fingerprint), base))
@@ -245,16 +245,15 @@ def damage(cache: Path, kind: str) -> None:
 
 @pytest.mark.rule("A damaged cache counts as a mismatch")
 @pytest.mark.parametrize("policy", ["error", "rebuild", "reuse"])
-@pytest.mark.parametrize(
-    "kind", ["manifest", "no manifest", "index", "short shard", "no metadata"]
-)
-def test_damaged_caches(
-    runtime: DatasetRuntime, base: Path, kind: str, policy: Policy
-) -> None:
+@pytest.mark.parametrize("kind", ["manifest", "no manifest", "index", "short shard", "no metadata"])
+def test_damaged_caches(runtime: DatasetRuntime, base: Path, kind: str, policy: Policy) -> None:
     build(runtime, PrintedSource("a", support.plain(3), "v1"), base)
     damage(base / "a", kind)
     before = support.tree(base)
-    sources = [PrintedSource("a", support.plain(5), "v1"), PrintedSource("b", support.plain(2), "v1")]
+    sources = [
+        PrintedSource("a", support.plain(5), "v1"),
+        PrintedSource("b", support.plain(2), "v1"),
+    ]
     outcome = runtime.from_cache_sources(
         sources, base, reader_config=READER, writer_config=writer(policy)
     )
@@ -371,6 +370,7 @@ def test_waiting_for_another_process(
         assert slow.stdout is not None
         assert slow.stdin is not None
         assert slow.stdout.readline() == "started\n"
+
         class Continue(logging.Handler):
             """Lets the other process go on once we are seen to wait for it."""
 

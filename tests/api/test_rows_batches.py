@@ -182,7 +182,9 @@ def test_numpy_forms_of_a_batch(make_dataset: DatasetFactory) -> None:
     buffer, offsets = batch.data_numpy()
     assert (buffer.dtype, offsets.dtype) == (np.uint8, np.int64)
     assert (buffer.ndim, offsets.shape) == (1, (31,))
-    assert [buffer[a:b].tobytes() for a, b in zip(offsets[:-1], offsets[1:], strict=True)] == batch.data
+    assert [
+        buffer[a:b].tobytes() for a, b in zip(offsets[:-1], offsets[1:], strict=True)
+    ] == batch.data
     again, _ = batch.data_numpy()
     assert np.shares_memory(buffer, again)
     columns = batch.metadata_numpy()

@@ -116,9 +116,7 @@ def test_workers_prefetch_and_storage_do_not_matter(
         (7, 4096, 0, False),
         (3, 2, 1, False),
     ]:
-        config = ReaderConfig(
-            seed=5, prefetch_size=prefetch, use_mmap=mapped, **CONFIGS[mode]
-        )
+        config = ReaderConfig(seed=5, prefetch_size=prefetch, use_mmap=mapped, **CONFIGS[mode])
         dataset = DatasetRuntime(num_workers=workers).cached_dataset(
             [caches[cache]], reader_config=config
         )
@@ -206,7 +204,9 @@ def test_types_of_weights_do_not_matter(make_dataset: DatasetFactory, dtype: Any
 
 
 @pytest.mark.rule("Seeds are integers of 64 bits")
-def test_seeds_give_different_orders(make_cache: CacheFactory, make_dataset: DatasetFactory) -> None:
+def test_seeds_give_different_orders(
+    make_cache: CacheFactory, make_dataset: DatasetFactory
+) -> None:
     cache = make_cache(support.plain(100))
     seeds = [0, 1, 2**31, 2**32, 2**32 + 1, 2**63, 2**64 - 1]
     orders = {seed: tuple(support.rows(make_dataset(cache, seed=seed))) for seed in seeds}

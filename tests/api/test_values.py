@@ -245,9 +245,7 @@ VALUES: dict[str, Any] = {"bool": True, "int64": 1, "float64": 1.5, "utf8": "1"}
 @pytest.mark.rule("Types are not mixed", "Errors say which sample")
 @pytest.mark.parametrize("other", VALUES)
 @pytest.mark.parametrize("first", VALUES)
-def test_type_drift_is_refused(
-    runtime: DatasetRuntime, base: Path, first: str, other: str
-) -> None:
+def test_type_drift_is_refused(runtime: DatasetRuntime, base: Path, first: str, other: str) -> None:
     samples = [*with_field([VALUES[first]] * 600), *with_field([VALUES[other]])]
     if first == other or (first, other) == ("float64", "int64"):
         support.write(runtime, base, samples)
@@ -411,9 +409,7 @@ def test_other_samples_are_refused(
 
 @pytest.mark.rule("The user's exception is the cause")
 @pytest.mark.parametrize("where", ["iter", "next", "mapping"])
-def test_the_exception_of_the_user_is_kept(
-    runtime: DatasetRuntime, base: Path, where: str
-) -> None:
+def test_the_exception_of_the_user_is_kept(runtime: DatasetRuntime, base: Path, where: str) -> None:
     class OwnError(Exception):
         pass
 
@@ -503,7 +499,9 @@ def test_empty_sources(runtime: DatasetRuntime, base: Path) -> None:
 @pytest.mark.rule("Floats keep every bit", "Integers have 64 bits", "Text keeps every code point")
 def test_values_over_many_record_batches(runtime: DatasetRuntime, base: Path) -> None:
     count = 70_000
-    samples = ((b"", {"i": i, "f": math.sqrt(i), "t": str(i), "b": i % 3 == 0}) for i in range(count))
+    samples = (
+        (b"", {"i": i, "f": math.sqrt(i), "t": str(i), "b": i % 3 == 0}) for i in range(count)
+    )
     cache = support.write(runtime, base, samples)
     dataset = runtime.cached_dataset([cache], reader_config=ReaderConfig(seed=0, shuffle=False))
     table = dataset.get_metadata()

@@ -133,9 +133,7 @@ def test_existing_targets_are_refused(
 @pytest.mark.rule("What is not ours is not touched")
 @pytest.mark.parametrize("kind", ["empty", "folder", "file", "ours and theirs", "no magic"])
 @pytest.mark.parametrize("policy", ["error", "rebuild", "reuse"])
-def test_foreign_targets_stay(
-    runtime: DatasetRuntime, base: Path, kind: str, policy: str
-) -> None:
+def test_foreign_targets_stay(runtime: DatasetRuntime, base: Path, kind: str, policy: str) -> None:
     target = base / "s"
     if kind == "ours and theirs":
         support.write(runtime, base, support.plain(5))
