@@ -1,6 +1,7 @@
 """The compiled core of DatasetRT. Private: use the names of the `dataset_rt` package."""
 
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, final
 
 from typing_extensions import Self
@@ -113,7 +114,7 @@ class NativeDataset:
     """Open caches, their active table and the sampling stream."""
 
     @property
-    def cache_paths(self) -> list[str]: ...
+    def cache_paths(self) -> list[Path]: ...
     def cache_info(self) -> list[dict[str, Any]]:
         """Per cache: path, name, fingerprint, created, writer, samples, payload_bytes, stored_bytes, codec, shards, identity, fields."""
     def schema(self) -> list[tuple[str, str, bool]]:
@@ -131,8 +132,8 @@ class NativeDataset:
 
         Returns how many distinct samples are active, how many rows repeat one, and how many samples are left out.
         """
-    def export(self, columns: list[str] | None = None) -> NativeTable:
-        """The active table: cache_id, sample_id, stored fields, weight; or only the columns named."""
+    def export(self) -> NativeTable:
+        """The active table: cache_id, sample_id, stored fields, weight."""
     def row(self, index: int) -> CachedSample:
         """Row of the active table, `0 <= index < active_rows`."""
     def get_item(self, cache_id: int, sample_id: int) -> CachedSample: ...
@@ -152,7 +153,7 @@ class NativeOutcome:
     def status(self) -> Literal["written", "reused", "rebuilt", "error"]:
         """One of "written", "reused", "rebuilt", "error"."""
     @property
-    def path(self) -> str | None: ...
+    def path(self) -> Path | None: ...
     @property
     def reason(self) -> str: ...
     @property
@@ -187,7 +188,7 @@ class NativeRuntime:
 
         Options: prefetch_size, max_shard_bytes, codec ("none" or "lz4"), validate_cache, on_mismatch, profile (path or
         None). `on_progress` gets a snapshot about ten times a second: source (index), name, samples, payload_bytes,
-        stored_bytes (committed of that source), sources_done, sources_total, elapsed (seconds since the call began). `on_wait` gets the name and what is waited for, once.
+        stored_bytes (committed, of all sources of the call), sources_done, sources_total, elapsed (seconds since the call began). `on_wait` gets the name and what is waited for, once.
         An exception of a source that is no `Exception` (KeyboardInterrupt) is raised after the clean-up.
         """
 

@@ -26,7 +26,7 @@ def warn_unproven(outcomes: Sequence[NativeOutcome], *, stacklevel: int) -> None
         for outcome in outcomes:
             if not outcome.unproven or outcome.path is None:
                 continue
-            key = (outcome.path, outcome.created or "at an unknown time")
+            key = (str(outcome.path), outcome.created or "at an unknown time")
             if key not in _said:
                 _said.add(key)
                 new.append((*key, outcome.reason))

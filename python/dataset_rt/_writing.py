@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from dataset_rt import _native
@@ -21,6 +20,7 @@ from dataset_rt.results import CacheWriteError, CacheWriteResult, CacheWriteSucc
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from dataset_rt._native import NativeOutcome, NativeRuntime
 
@@ -182,7 +182,7 @@ def _fingerprint(source: object, name: str) -> str | None:
 def _result(job: _Job, outcome: NativeOutcome) -> CacheWriteResult:
     status, path = outcome.status, outcome.path
     if status != "error" and path is not None:
-        return CacheWriteSuccess(job.name, Path(path), status=status, reason=outcome.reason)
+        return CacheWriteSuccess(job.name, path, status=status, reason=outcome.reason)
     error = outcome.error or InternalError(f"the core reports {status!r} without an error")
     return CacheWriteError(job.name, error_text(error), reason=outcome.reason, cause=error)
 

@@ -40,12 +40,13 @@ _STORED: Final[dict[str, type[pl.DataType]]] = {
     "float64": pl.Float64,
     "utf8": pl.String,
 }
-# What turns into the stored type without loss for every value. Integers and floats don't mix.
+# What turns into the stored type without loss for every value. Integers and floats don't mix. A
+# column of nulls alone has no other type after a way through CSV or pandas.
 _WIDENED: Final[dict[str, frozenset[Any]]] = {
-    "bool": frozenset((pl.Boolean,)),
-    "int64": _INTEGERS - {pl.UInt64},
-    "float64": frozenset((pl.Float64,)),
-    "utf8": frozenset((pl.String, pl.Categorical, pl.Enum)),
+    "bool": frozenset((pl.Boolean, pl.Null)),
+    "int64": _INTEGERS - {pl.UInt64} | {pl.Null},
+    "float64": frozenset((pl.Float64, pl.Null)),
+    "utf8": frozenset((pl.String, pl.Categorical, pl.Enum, pl.Null)),
 }
 
 
@@ -109,6 +110,13 @@ def to_frame(table: object) -> pl.DataFrame:
             return _detached(pl.DataFrame(table))
     except pl.exceptions.DuplicateError as error:
         raise MetadataTableError(f"two columns of the table have one name: {error}") from error
+    except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
+        if isinstance(error, MetadataTableTypeError):
+            raise
+        raise MetadataTableTypeError(
+            f"the {type(table).__module__}.{type(table).__name__} can't be read as a table of "
+            f"Polars: {error}"
+        ) from error
     raise MetadataTableTypeError(
         "the metadata table must be a Polars DataFrame or LazyFrame, a pandas DataFrame, or an "
         f"object with __arrow_c_stream__, found {type(table).__name__}"
@@ -209,8 +217,7 @@ def _wrong_type(name: str, found: pl.DataType, allowed: str, target: str) -> Met
 
 def _identity(column: pl.Series) -> pl.Series:
     _refuse_nulls(column)
-    negative = column < 0
-    if column.dtype.is_signed_integer() and negative.any():
+    if column.dtype.is_signed_integer() and (negative := column < 0).any():
         row = _first(negative)
         raise MetadataTableError(
             f"column {column.name!r} must not be negative, found {column[row]} in row {row}",

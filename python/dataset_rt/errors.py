@@ -234,15 +234,17 @@ class SchemaConflictError(DatasetRTError, ValueError):
     """The other cache and its type."""
 
 
-class StorageError(DatasetRTError, OSError):
+class StorageError(_DiskError):
     """The operating system refused to read or write. `errno` and `filename` say what and where."""
 
-    _parts = ("errno", "filename")
+    _parts = ("path", "errno", "filename")
 
     def _builtin_arguments(self, message: str, parts: dict[str, Any]) -> tuple[Any, ...]:
         if parts.get("errno") is None:
-            parts["errno"] = _errno.EIO
-        return parts["errno"], message, parts.get("filename")
+            parts["errno"] = self._default_errno
+        if parts.get("filename") is None:
+            parts["filename"] = super()._builtin_arguments(message, parts)[2]
+        return parts["errno"], message, parts["filename"]
 
 
 class MetadataTableError(DatasetRTError, ValueError):

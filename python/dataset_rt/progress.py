@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 PLAIN_INTERVAL: Final = 10.0
 """Seconds between two plain lines of a process."""
 
+_NAME_LIMIT: Final = 24
+
 # Two bars at once would draw over each other: the second write of a process has none.
 _bar_lock = ForkLock()
 _last_plain = float("-inf")
@@ -83,18 +85,15 @@ class _State:
         self.name = ""
         self.samples = 0
         self.payload_bytes = 0
-        self._all_samples = 0
-        self._all_bytes = 0
         self._source = -1
-        self._source_start = 0.0
+        # What was committed, and when, as the active source began.
+        self._base = (0, 0, 0.0)
 
     def take(self, snapshot: Mapping[str, Any]) -> None:
         source = int(snapshot["source"])
         if source != self._source:
-            self._all_samples += self.samples
-            self._all_bytes += self.payload_bytes
-            # The source began somewhere between the last snapshot and this one.
-            self._source_start = self.elapsed
+            # It began somewhere between the last snapshot and this one.
+            self._base = (self.samples, self.payload_bytes, self.elapsed)
             self._source = source
         self.name = str(snapshot["name"])
         self.samples = int(snapshot["samples"])
@@ -103,11 +102,15 @@ class _State:
         self.total = int(snapshot["sources_total"])
         self.elapsed = float(snapshot["elapsed"])
 
-    def rates(self) -> str:
-        seconds = max(self.elapsed - self._source_start, 1e-3)
+    def active(self) -> str:
+        """Committed samples of the active source, and its rates."""
+        samples, size, start = self._base
+        seconds = max(self.elapsed - start, 1e-3)
+        samples = self.samples - samples
+        size = self.payload_bytes - size
         return (
-            f"{self.samples / seconds:,.0f} samples/s, "
-            f"{self.payload_bytes / seconds / 1e6:,.1f} MB/s"
+            f"{samples:,} samples, {samples / seconds:,.0f} samples/s, "
+            f"{size / seconds / 1e6:,.1f} MB/s"
         )
 
     def eta(self) -> str:
@@ -120,24 +123,22 @@ class _State:
         """The state as one line, the important parts first."""
         if self.finished is not None:
             return self.summary()
-        counts = f"{self.samples:,} samples, {self.rates()}"
         if self.total <= 1:
-            return f"{self.name}: {counts}, {_clock(self.elapsed)}"
-        return f"[{self.done}/{self.total} sources, {self.eta()}] {self.name}: {counts}"
+            return f"{_short(self.name)}: {self.active()}, {_clock(self.elapsed)}"
+        sources = f"[{self.done}/{self.total} sources, {self.eta()}]"
+        return f"{sources} {_short(self.name)}: {self.active()}"
 
     def summary(self) -> str:
         seconds = time.monotonic() - self.started
-        samples = self._all_samples + self.samples
-        size = self._all_bytes + self.payload_bytes
         if self.finished:
-            what = self.name if self.total == 1 and self.name else _sources(self.total)
+            what = _short(self.name) if self.total == 1 and self.name else _sources(self.total)
             word = "done"
         else:
             what, word = f"{self.done}/{self.total} sources", "stopped"
         rate = max(seconds, 1e-3)
         return (
-            f"{what} {word}: {samples:,} samples, {samples / rate:,.0f} samples/s, "
-            f"{size / rate / 1e6:,.1f} MB/s, {_clock(seconds)}"
+            f"{what} {word}: {self.samples:,} samples, {self.samples / rate:,.0f} samples/s, "
+            f"{self.payload_bytes / rate / 1e6:,.1f} MB/s, {_clock(seconds)}"
         )
 
 
@@ -160,17 +161,11 @@ class _Line:
             self._bar = _bar_class()(
                 file=self._stream, bar_format="{desc}", leave=True, position=position
             )
-        self._bar.set_description_str(self._fit(state.line()), refresh=not last)
+        self._bar.set_description_str(_fit(state.line(), self._stream), refresh=not last)
 
     def close(self) -> None:
         if self._bar is not None:
             self._bar.close()
-
-    def _fit(self, text: str) -> str:
-        from tqdm.utils import disp_trim  # noqa: PLC0415 - imported with the first bar
-
-        trimmed: str = disp_trim(_encodable(text, self._stream), _columns(self._stream) - 1)
-        return trimmed
 
 
 class _Notebook:
@@ -184,9 +179,8 @@ class _Notebook:
         if self._bar is None:
             self._bar = _bar_class()(total=state.total, unit="source", file=self._stream)
         self._bar.n = state.done
-        self._bar.set_description_str(state.name, refresh=False)
-        text = f"{state.samples:,} samples, {state.rates()}"
-        self._bar.set_postfix_str(text, refresh=not last)
+        self._bar.set_description_str(_short(state.name), refresh=False)
+        self._bar.set_postfix_str(state.active(), refresh=not last)
 
     def close(self) -> None:
         if self._bar is not None:
@@ -208,7 +202,9 @@ class _Plain:
         if not last and now - state.started < PLAIN_INTERVAL:
             return
         _last_plain = now
-        self._stream.write(_encodable(f"dataset_rt: {state.line()}", self._stream) + "\n")
+        text = f"dataset_rt: {state.line()}"
+        fits = _fit if _is_terminal(self._stream) else _encodable
+        self._stream.write(fits(text, self._stream) + "\n")
         self._stream.flush()
 
     def close(self) -> None:
@@ -255,9 +251,22 @@ def _columns(stream: TextIO) -> int:
     return columns or shutil.get_terminal_size().columns or 80
 
 
+def _fit(text: str, stream: TextIO) -> str:
+    """Cuts a text to the width of the terminal; wide characters count twice."""
+    from tqdm.utils import disp_trim  # noqa: PLC0415 - imported with the first bar
+
+    trimmed: str = disp_trim(_encodable(text, stream), _columns(stream) - 1)
+    return trimmed
+
+
 def _encodable(text: str, stream: TextIO) -> str:
     encoding = getattr(stream, "encoding", None) or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def _short(name: str) -> str:
+    """A long name must not push the figures out of the line."""
+    return name if len(name) <= _NAME_LIMIT else f"{name[: _NAME_LIMIT - 3]}..."
 
 
 def _clock(seconds: float) -> str:

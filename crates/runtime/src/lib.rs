@@ -4,9 +4,31 @@
 #![deny(unsafe_code)]
 
 mod cancel;
+mod disk;
 mod error;
 mod pool;
+mod sampler;
+mod weights;
+mod writer;
 
 pub use cancel::Cancel;
 pub use error::{Error, Fault, Result};
 pub use pool::{MAX_WORKERS, Pool};
+pub use sampler::{
+    CACHE_HEADS, LoaderPart, MAX_ROWS, Mode, POSITION_FORMAT, POSITION_VERSION, POSITIONS,
+    PositionError, PositionItem, RankPart, RankPolicy, RowsDigest, SAMPLING_ALGORITHM, Sampler,
+    SamplerConfig, SavedPosition, Step, StreamProgress, TableDigests, WeightsDigest, WindowError,
+    caches_digest, window_end,
+};
+pub use weights::{Normalize, NullClass, balanced_weight};
+pub use writer::{
+    Begin, DEFAULT_MAX_SHARD_BYTES, DEFAULT_PREFETCH_SIZE, InputBlock, MAX_QUEUED_BYTES,
+    MAX_SOURCE_NAME_BYTES, OnMismatch, PayloadList, Progress, Reused, SourceWriter, Stage, Status,
+    WriteOptions, WriteSession, Written, check_source_name, fold_source_name,
+};
+
+/// Faults for tests: every change of the disk passes a hook.
+#[doc(hidden)]
+pub mod fault {
+    pub use crate::disk::{Hook, Operation, set_hook};
+}
