@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 from dataset_rt import DatasetRuntime, ReaderConfig
+
 from tests import support
 
 if TYPE_CHECKING:

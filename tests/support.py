@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dataset_rt import CacheInput, CacheWriteError, CacheWriteSuccess, WriterConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from dataset_rt import CachedSample, CacheWriteResult, DatasetRuntime
 
@@ -100,6 +100,12 @@ def fail(results: list[CacheWriteResult]) -> CacheWriteError:
     return result
 
 
+def message_of(result: CacheWriteResult) -> str:
+    """The message of a failed source."""
+    assert isinstance(result, CacheWriteError), result
+    return result.message
+
+
 def cause_of(result: CacheWriteError) -> BaseException:
     """The exception behind a failed source."""
     assert result.cause is not None, result
@@ -124,10 +130,15 @@ def tree(folder: Path) -> dict[str, bytes | None]:
     }
 
 
+def listing(folder: Path) -> list[str]:
+    """Names in a folder, sorted."""
+    return sorted(path.name for path in folder.iterdir())
+
+
 def leftovers(base: Path) -> list[str]:
     """What a write has left behind: anything in the staging folder."""
     staging = base / "tmp"
-    return sorted(os.listdir(staging)) if staging.exists() else []
+    return listing(staging) if staging.exists() else []
 
 
 def shards(cache: Path) -> list[Path]:
@@ -178,7 +189,7 @@ def run(
     *arguments: object,
     timeout: float = PATIENCE,
     check: bool = True,
-    **changes: str,
+    changes: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Runs a script to its end; shows what it wrote if it fails."""
     done = subprocess.run(  # noqa: S603 - our own interpreter
@@ -187,7 +198,7 @@ def run(
         text=True,
         timeout=timeout,
         check=False,
-        env=environment(**changes),
+        env=environment(**(changes or {})),
     )
     if check:
         assert done.returncode == 0, done.stdout + done.stderr

@@ -27,7 +27,7 @@ def is_rule(call: ast.Call) -> bool:
 
 
 def rules_named_in(file: Path) -> list[str]:
-    """Headings in markers of test functions and classes; read as text, so that nothing is skipped."""
+    """Headings in markers of tests; read as text, so that nothing is skipped."""
     named = []
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if not isinstance(node, (ast.FunctionDef, ast.ClassDef)):

@@ -20,6 +20,7 @@ from dataset_rt.errors import (
     UnknownSampleError,
 )
 from polars.testing import assert_frame_equal
+
 from tests import support
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dataset_rt import CachedDataset
+
     from tests.conftest import CacheFactory, DatasetFactory
 
 pytestmark = pytest.mark.core
@@ -137,7 +139,8 @@ def test_ids_of_all_integer_types(dataset: CachedDataset, dtype: Any) -> None:
     dataset.update_metadata(table.reverse())
     assert support.rows(dataset) == list(range(11, -1, -1))
     schema = dataset.get_metadata().schema
-    assert (schema["cache_id"], schema["sample_id"]) == (pl.UInt64, pl.UInt64)
+    assert schema["cache_id"] == pl.UInt64
+    assert schema["sample_id"] == pl.UInt64
 
 
 @pytest.mark.rule("Ids must exist", "Weights are positive and finite")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from dataset_rt import CacheInput, DatasetRuntime, ReaderConfig, ShardCompression, WriterConfig
+from dataset_rt import CacheInput, DatasetRuntime, ShardCompression, WriterConfig
 from dataset_rt.errors import (
     CacheDamagedError,
     CacheFeatureError,
@@ -19,12 +19,14 @@ from dataset_rt.errors import (
     DatasetRTError,
     StorageError,
 )
+
 from tests import support
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dataset_rt import CachedDataset
+
     from tests.conftest import CacheFactory, DatasetFactory
 
 pytestmark = pytest.mark.core

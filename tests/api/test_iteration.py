@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from dataset_rt import CachedSample, DatasetRuntime, ReaderConfig
 from dataset_rt.errors import CacheDamagedError
+
 from tests import support
 
 if TYPE_CHECKING:
@@ -99,9 +100,11 @@ def test_parallel_iterators_of_many_threads(make_dataset: DatasetFactory) -> Non
     failures: list[str] = []
 
     def read() -> None:
-        for sample in dataset:
-            if sample.data != support.payload(sample.sample_id, 8):
-                failures.append(f"sample {sample.sample_id}")
+        failures.extend(
+            f"sample {sample.sample_id}"
+            for sample in dataset
+            if sample.data != support.payload(sample.sample_id, 8)
+        )
 
     threads = [threading.Thread(target=read) for _ in range(8)]
     for thread in threads:

@@ -15,6 +15,7 @@ from dataset_rt.errors import (
     InvalidArgumentError,
     SourceNameError,
 )
+
 from tests import support
 from tests.support import QUIET, PrintedSource, Source
 
@@ -50,7 +51,7 @@ def test_refused_names(runtime: DatasetRuntime, base: Path, name: str) -> None:
     assert first.cause.reason
     assert source.started == 0
     assert isinstance(second, CacheWriteSuccess)
-    assert os.listdir(base) == ["good"]
+    assert support.listing(base) == ["good"]
 
 
 @pytest.mark.rule("Source names are one path segment")
@@ -83,7 +84,7 @@ def test_one_name_twice(runtime: DatasetRuntime, tmp_path: Path, first: str, sec
     assert isinstance(two.cause, SourceNameError)
     assert isinstance(three, CacheWriteSuccess)
     assert sources[1].started == 0
-    assert sorted(os.listdir(tmp_path / "call")) == sorted([first, "other"])
+    assert support.listing(tmp_path / "call") == sorted([first, "other"])
 
 
 @pytest.mark.rule("Names that some file system takes for one are one")
@@ -102,7 +103,7 @@ def test_a_name_like_one_on_the_disk(
     result = support.fail(results)
     assert "Data" in result.message
     assert source.started == 0
-    assert os.listdir(base) == ["Data"]
+    assert support.listing(base) == ["Data"]
 
 
 @pytest.mark.rule("A source without a readable name")
@@ -133,7 +134,7 @@ def test_sources_without_names(runtime: DatasetRuntime, base: Path) -> None:
     assert [isinstance(result, CacheWriteSuccess) for result in results] == [
         True, False, False, False, True,
     ]  # fmt: skip
-    assert "no name today" in results[2][1]
+    assert "no name today" in support.message_of(results[2])
 
 
 @pytest.mark.rule("Paths are taken literally")
@@ -142,7 +143,7 @@ def test_base_paths_are_literal(runtime: DatasetRuntime, tmp_path: Path, folder:
     base = tmp_path / folder
     path = support.write(runtime, base, support.plain(3))
     assert path == base / "s"
-    assert os.listdir(tmp_path) == [folder]
+    assert support.listing(tmp_path) == [folder]
     for given in (path, str(path), str(path) + "/"):
         dataset = runtime.cached_dataset([given], reader_config=ReaderConfig(seed=0))
         assert dataset.cache_paths == [path]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dataset_rt import CacheInput, ShardCompression, WriterConfig
 from dataset_rt.errors import SampleTypeError
+
 from tests import support
 from tests.support import QUIET, Source
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dataset_rt import CachedDataset, DatasetRuntime
+
     from tests.conftest import CacheFactory, DatasetFactory
 
 pytestmark = pytest.mark.core

@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -18,12 +19,12 @@ import pytest
 from dataset_rt import DatasetRuntime, ReaderConfig
 from dataset_rt.errors import CacheMismatchError, CacheNotFoundError
 from polars.testing import assert_frame_equal
+
 from tests import support
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from dataset_rt import CachedDataset
+
     from tests.conftest import CacheFactory, DatasetFactory
 
 pytestmark = pytest.mark.core
@@ -69,7 +70,7 @@ print(threads() - before)
 
 @pytest.mark.rule("A runtime has exactly its number of threads", "Reads and writes share the pool")
 def test_number_of_threads(base: Path) -> None:
-    if not os.path.isdir("/proc/self/task"):
+    if not Path("/proc/self/task").is_dir():
         pytest.skip("needs the list of threads")
     assert support.run(THREADS, base).stdout == "0\n"
 
@@ -87,7 +88,7 @@ def test_runtimes_pickle() -> None:
 
 @pytest.mark.rule("A runtime pickles as its number of workers")
 def test_copies_in_another_process_share_one_pool(make_cache: CacheFactory) -> None:
-    if not os.path.isdir("/proc/self/task"):
+    if not Path("/proc/self/task").is_dir():
         pytest.skip("needs the list of threads")
     cache = make_cache(support.plain(10))
     runtime = DatasetRuntime(num_workers=5)
@@ -321,7 +322,7 @@ def test_a_forked_child_writes(base: Path) -> None:
     if not hasattr(os, "fork"):
         pytest.skip("needs fork")
     assert support.run(code, base).stdout == "0\n"
-    assert sorted(os.listdir(base)) == ["again", "child", "parent"]
+    assert support.listing(base) == ["again", "child", "parent"]
 
 
 def interrupt(code: str, *arguments: object) -> tuple[int, str, str, float]:
@@ -385,7 +386,7 @@ def test_interrupting_a_write(base: Path, kind: str) -> None:
     listing, written = out.splitlines()
     assert json.loads(listing) == ["done"]
     assert written == "written"
-    assert sorted(os.listdir(base)) == ["done", "s"]
+    assert support.listing(base) == ["done", "s"]
 
 
 @pytest.mark.rule("Reading can be interrupted")
@@ -455,7 +456,7 @@ def test_interrupting_a_wait(base: Path) -> None:
         assert (code, out) == (0, "stopped\n"), err
         process.communicate("go\n", timeout=support.PATIENCE)
     assert process.returncode == 0
-    assert os.listdir(base) == ["a"]
+    assert support.listing(base) == ["a"]
 
 
 @pytest.mark.rule("A process ends at once")
@@ -498,7 +499,7 @@ def test_an_exception_out_of_a_source_ends_the_process(base: Path) -> None:
     """
     done = support.run(program, base, check=False)
     assert (done.returncode, done.stderr) == (5, "")
-    assert os.listdir(base) == []
+    assert support.listing(base) == []
 
 
 @pytest.mark.rule("Ranks are announced")
@@ -518,7 +519,7 @@ def test_world_size(make_cache: CacheFactory, size: str | None, warnings: int) -
     """
     cache = make_cache(support.plain(3))
     changes = {} if size is None else {"WORLD_SIZE": size}
-    messages = json.loads(support.run(code, cache, **changes).stdout)
+    messages = json.loads(support.run(code, cache, changes=changes).stdout)
     assert len(messages) == warnings
     for message in messages:
         assert "WORLD_SIZE" in message

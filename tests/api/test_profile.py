@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from dataset_rt import CacheInput, ShardCompression, WriterConfig, WriterProfilerConfig
+
 from tests import support
 from tests.support import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from dataset_rt import DatasetRuntime
 
@@ -87,7 +87,7 @@ def test_a_summary_of_an_interrupted_write(
     with pytest.raises(KeyboardInterrupt):
         runtime.write_cache(Source("a", interrupted()), base, writer_config=profiled(path))
     read(path)
-    assert os.listdir(base) == []
+    assert support.listing(base) == []
 
 
 @pytest.mark.rule("The profiler writes JSON", "Paths are taken literally")
@@ -99,4 +99,4 @@ def test_the_default_path_is_relative_to_the_call(
     support.write(runtime, base, support.plain(5), config=config)
     read(tmp_path / "dataset_rt_profile.json")
     support.write(runtime, base, support.plain(5), "quiet")
-    assert sorted(os.listdir(tmp_path)) == ["base", "dataset_rt_profile.json"]
+    assert support.listing(tmp_path) == ["base", "dataset_rt_profile.json"]

@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+
 from tests import support
 
 if TYPE_CHECKING:
@@ -35,7 +36,9 @@ assert all(result.status == "written" for result in results)
 QUIET = SLOW.replace("show_progress=True", "show_progress=False")
 
 
-def on_terminal(code: str, *arguments: object, columns: int = 100, **changes: str) -> str:
+def on_terminal(
+    code: str, *arguments: object, columns: int = 100, changes: dict[str, str] | None = None
+) -> str:
     """Runs a script with a pseudo-terminal as stderr and returns what it wrote there."""
     import fcntl  # noqa: PLC0415
     import pty  # noqa: PLC0415
@@ -44,7 +47,7 @@ def on_terminal(code: str, *arguments: object, columns: int = 100, **changes: st
 
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    variables = {"TERM": "xterm", **changes}
+    variables = {"TERM": "xterm", **(changes or {})}
     env = {
         key: value
         for key, value in support.environment().items()
@@ -106,7 +109,7 @@ def test_many_sources_on_a_narrow_terminal(tmp_path: Path) -> None:
 @pytest.mark.rule("Terminals that want no escapes get none")
 @pytest.mark.parametrize("changes", [{"TERM": "dumb"}, {"NO_COLOR": "1"}], ids=str)
 def test_no_escape_sequences(tmp_path: Path, changes: dict[str, str]) -> None:
-    text = on_terminal(SLOW, tmp_path, 2, **changes)
+    text = on_terminal(SLOW, tmp_path, 2, changes=changes)
     assert "samples/s" in text
     assert "\x1b" not in text
     assert text.endswith("\n")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from dataset_rt import CacheInput, ReaderConfig, WriterConfig
+
 from tests import support
 from tests.support import QUIET, Source
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dataset_rt import CachedDataset, DatasetRuntime
+
     from tests.conftest import CacheFactory, DatasetFactory
 
 pytestmark = pytest.mark.core

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from dataset_rt import CacheWriteError, CacheWriteSuccess, CachedDataset, DatasetRuntime, errors
+from dataset_rt import CachedDataset, CacheWriteError, CacheWriteSuccess, DatasetRuntime, errors
 from dataset_rt.errors import (
     ArgumentTypeError,
     CacheDamagedError,
@@ -17,6 +17,7 @@ from dataset_rt.errors import (
     InvalidArgumentError,
     StorageError,
 )
+
 from tests import support
 from tests.support import QUIET, Source
 
@@ -138,12 +139,12 @@ def test_results_are_pairs(runtime: DatasetRuntime, base: Path) -> None:
 
 @pytest.mark.rule("Results pickle")
 def test_results_pickle(runtime: DatasetRuntime, base: Path) -> None:
-    class Local(Exception):
+    class LocalError(Exception):
         """No pickle finds this class."""
 
     def failing() -> Any:
         yield from support.plain(2)
-        raise Local("here")
+        raise LocalError("here")
 
     results = runtime.write_cache(
         [Source("a", support.plain(2)), Source("b", []), Source("c", failing())],
@@ -156,7 +157,7 @@ def test_results_pickle(runtime: DatasetRuntime, base: Path) -> None:
             assert type(again) is type(result)
             assert (again.status, again.reason) == (result.status, result.reason)
     assert isinstance(results[2], CacheWriteError)
-    assert isinstance(results[2].cause, Local)
+    assert isinstance(results[2].cause, LocalError)
     assert pickle.loads(pickle.dumps(results[1])).cause is not None
     assert pickle.loads(pickle.dumps(results[2])).cause is None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,12 @@ from dataset_rt.errors import (
     UnknownSampleError,
 )
 from polars.testing import assert_frame_equal
+
 from tests import support
 
 if TYPE_CHECKING:
     from dataset_rt import CachedDataset
+
     from tests.conftest import CacheFactory, DatasetFactory
 
 pytestmark = pytest.mark.core
@@ -99,6 +102,7 @@ def test_numpy_indices(dataset: CachedDataset) -> None:
 @pytest.mark.rule("dataset.rows is the map-style view", "Arguments are checked")
 def test_bad_indices(dataset: CachedDataset) -> None:
     rows: Any = dataset.rows
+    index: Any
     for index in (5, -6, 2**63, -(2**70), [0, 5], [-6], [True, False], (0, 9)):
         with pytest.raises(SampleIndexError) as caught:
             rows[index]
@@ -160,7 +164,8 @@ def test_forms_of_a_batch(dataset: CachedDataset) -> None:
     assert len(batch) == 4
     assert batch.data == [support.payload(i) for i in ids]
     assert {type(data) for data in batch.data} == {bytes}
-    assert (batch.cache_id.dtype, batch.sample_id.dtype) == (pl.UInt64, pl.UInt64)
+    assert batch.cache_id.dtype == pl.UInt64
+    assert batch.sample_id.dtype == pl.UInt64
     assert batch.cache_id.to_list() == [0] * 4
     assert batch.sample_id.to_list() == ids
     assert_frame_equal(
@@ -182,9 +187,7 @@ def test_numpy_forms_of_a_batch(make_dataset: DatasetFactory) -> None:
     buffer, offsets = batch.data_numpy()
     assert (buffer.dtype, offsets.dtype) == (np.uint8, np.int64)
     assert (buffer.ndim, offsets.shape) == (1, (31,))
-    assert [
-        buffer[a:b].tobytes() for a, b in zip(offsets[:-1], offsets[1:], strict=True)
-    ] == batch.data
+    assert [buffer[a:b].tobytes() for a, b in itertools.pairwise(offsets)] == batch.data
     again, _ = batch.data_numpy()
     assert np.shares_memory(buffer, again)
     columns = batch.metadata_numpy()

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dataset_rt import CachedSample
+
 from tests import support
 
 if TYPE_CHECKING:
     from dataset_rt import CachedDataset
+
     from tests.conftest import DatasetFactory
 
 pytestmark = pytest.mark.core
@@ -72,11 +74,11 @@ def test_comparison(dataset: CachedDataset, sample: CachedSample) -> None:
     same, other = dataset.get_item(0, 1), dataset.get_item(0, 2)
     assert sample == same
     assert sample == EXPECTED
-    assert EXPECTED == sample
+    assert sample == EXPECTED
     assert sample != other
     assert sample != EXPECTED[:3]
     assert sample != "else"
-    assert (sample < other) == (EXPECTED < tuple(other))
+    assert (sample < other) == (tuple(other) > EXPECTED)
     assert sample <= same
     with pytest.raises(TypeError):
         hash(sample)

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 from dataset_rt import DatasetRuntime, ReaderConfig, ShardCompression, WriterConfig
+
 from tests import oracle, support
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from dataset_rt import CachedDataset
+
     from tests.conftest import CacheFactory, DatasetFactory
 
 pytestmark = pytest.mark.core

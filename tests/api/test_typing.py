@@ -26,8 +26,9 @@ from dataset_rt import (
     SampleBatch,
     _native,
 )
-from tests import support
 from typing_extensions import assert_type
+
+from tests import support
 
 if TYPE_CHECKING:
     from tests.conftest import DatasetFactory

@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 from dataset_rt import CacheInput, CacheWriteSuccess, ReaderConfig
 from dataset_rt.errors import DatasetRTError, EmptySourceError, SampleTypeError, SampleValueError
+
 from tests import support
 from tests.support import QUIET, Source
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dataset_rt import DatasetRuntime
+
     from tests.conftest import CacheFactory, DatasetFactory
 
 pytestmark = pytest.mark.core
@@ -486,7 +488,7 @@ def test_sources_run_on_the_calling_thread(runtime: DatasetRuntime, base: Path) 
 def test_empty_sources(runtime: DatasetRuntime, base: Path) -> None:
     sources = [Source("empty", []), Source("full", support.plain(2))]
     first, second = runtime.write_cache(sources, base, writer_config=QUIET)
-    assert "no samples" in first[1]
+    assert "no samples" in support.message_of(first)
     error = getattr(first, "cause", None)
     assert isinstance(error, EmptySourceError)
     assert isinstance(error, (DatasetRTError, ValueError))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 from dataset_rt.errors import DatasetRTError
+
 from tests import support
 
 if TYPE_CHECKING:

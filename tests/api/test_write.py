@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import signal
 import subprocess
 import tracemalloc
@@ -21,6 +20,7 @@ from dataset_rt import (
     WriterConfig,
 )
 from dataset_rt.errors import CacheExistsError, StorageError
+
 from tests import support
 from tests.support import QUIET, PrintedSource, Source
 
@@ -44,7 +44,7 @@ def test_path_of_a_cache(runtime: DatasetRuntime, tmp_path: Path) -> None:
         runtime.write_cache([Source("two", support.plain(2))], str(base), writer_config=QUIET)
     )
     assert second == CacheWriteSuccess("two", base / "two")
-    assert sorted(os.listdir(base)) == ["one", "two"]
+    assert support.listing(base) == ["one", "two"]
 
 
 @pytest.mark.rule("One result a source", "A failing source leaves the others whole")
@@ -64,8 +64,8 @@ def test_results_in_order_around_a_failure(runtime: DatasetRuntime, base: Path) 
     assert [result.source_name for result in results] == ["a", "b", "c", "d", "e"]
     kinds = [isinstance(result, CacheWriteSuccess) for result in results]
     assert kinds == [True, False, True, False, True]
-    assert "disk of the user" in results[1][1]
-    assert sorted(os.listdir(base)) == ["a", "c", "e"]
+    assert "disk of the user" in support.message_of(results[1])
+    assert support.listing(base) == ["a", "c", "e"]
     paths = [result.path for result in results if isinstance(result, CacheWriteSuccess)]
     dataset = runtime.cached_dataset(
         paths, reader_config=ReaderConfig(seed=0, shuffle=False, validate_cache=True)
@@ -90,8 +90,8 @@ def test_nothing_is_visible_before_the_end(runtime: DatasetRuntime, base: Path) 
     path = support.write(runtime, base, watched())
     assert len(seen) == 3000
     assert set(seen) == {(False, 1)}
-    assert sorted(os.listdir(path)) == ["index.bin", "manifest.json", "metadata.arrow", "shards"]
-    assert os.listdir(base) == ["s"]
+    assert support.listing(path) == ["index.bin", "manifest.json", "metadata.arrow", "shards"]
+    assert support.listing(base) == ["s"]
 
 
 @pytest.mark.rule("write_cache replaces nothing")
@@ -284,7 +284,7 @@ def test_a_refused_write(tmp_path: Path) -> None:
     assert kinds == ["CacheWriteSuccess", "CacheWriteError", "CacheWriteSuccess"]
     assert cause[:2] == [StorageError.__name__, errno.EFBIG]
     assert str(tmp_path / "base") in cause[2]
-    assert sorted(os.listdir(tmp_path / "base")) == ["last", "small"]
+    assert support.listing(tmp_path / "base") == ["last", "small"]
 
 
 @pytest.mark.rule("A failed write is never a success")
@@ -364,15 +364,15 @@ def test_killed_and_living_writers(runtime: DatasetRuntime, base: Path) -> None:
             with killed:
                 killed.send_signal(signal.SIGKILL)
             assert len(support.leftovers(base)) == 2
-            assert os.listdir(base) == ["tmp"]
+            assert support.listing(base) == ["tmp"]
             support.write(runtime, base, support.plain(10), "s")
             [kept] = support.leftovers(base)
             assert (base / "tmp" / kept).is_dir()
-            assert sorted(os.listdir(base)) == ["s", "tmp"]
+            assert support.listing(base) == ["s", "tmp"]
         finally:
             out, _ = living.communicate("go\n", timeout=support.PATIENCE)
         assert (living.returncode, out) == (0, "")
-    assert sorted(os.listdir(base)) == ["living", "s"]
+    assert support.listing(base) == ["living", "s"]
     dataset = runtime.cached_dataset(
         [base / "living"], reader_config=ReaderConfig(seed=0, validate_cache=True)
     )
@@ -387,5 +387,5 @@ def test_a_failed_source_leaves_nothing(runtime: DatasetRuntime, base: Path) -> 
 
     result = support.fail(runtime.write_cache(Source("s", failing()), base, writer_config=QUIET))
     assert isinstance(result, CacheWriteError)
-    assert os.listdir(base) == []
+    assert support.listing(base) == []
     support.write(runtime, base, support.plain(2))

@@ -1,8 +1,9 @@
-"""A column of any type is an answer or an exception; what could end the process runs in another one."""
+"""A column of any type gives an answer or an exception, never the end of the process."""
 
 from __future__ import annotations
 
 import pytest
+
 from tests import support
 
 COLUMNS = {

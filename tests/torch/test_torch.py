@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dataset_rt import CachedSample
 from dataset_rt.errors import WorkerProcessError
+
 from tests import support
 
 if TYPE_CHECKING:
     from dataset_rt import CachedDataset
+
     from tests.conftest import DatasetFactory
 
 torch = pytest.importorskip("torch")
@@ -56,8 +58,8 @@ def test_loaders(dataset: CachedDataset) -> None:
 @pytest.mark.rule("Samples collate like named tuples")
 def test_collation(dataset: CachedDataset) -> None:
     view = dataset.to_torch_iterable_dataset()
-    batch = next(iter(data.DataLoader(view, batch_size=4)))
-    assert type(batch) is CachedSample
+    batch: Any = next(iter(data.DataLoader(view, batch_size=4)))
+    assert type(batch).__name__ == "CachedSample"
     assert batch.data == [support.payload(i) for i in range(4)]
     assert torch.equal(batch.sample_id, torch.arange(4))
     assert torch.equal(batch.cache_id, torch.zeros(4, dtype=torch.int64))
