@@ -22,7 +22,12 @@ from dataset_rt import (
     ShardCompression,
     WriterConfig,
 )
-from dataset_rt.errors import CacheDamagedError, CacheMismatchError, CacheReuseWarning
+from dataset_rt.errors import (
+    CacheDamagedError,
+    CacheMismatchError,
+    CacheReuseWarning,
+    CacheVersionError,
+)
 
 from tests import support
 from tests.support import PrintedSource, Source
@@ -271,6 +276,41 @@ def test_damaged_caches(runtime: DatasetRuntime, base: Path, kind: str, policy: 
         assert "rebuild" in first.message
         assert {path: data for path, data in support.tree(base).items() if path in before} == before
         assert len(outcome.dataset) == 2
+
+
+@pytest.mark.rule("A damaged cache counts as a mismatch", "A cache that is too new says so")
+@pytest.mark.parametrize("policy", ["error", "rebuild", "reuse"])
+def test_newer_caches_are_never_replaced(
+    runtime: DatasetRuntime, base: Path, policy: Policy
+) -> None:
+    build(runtime, PrintedSource("a", support.plain(3), "v1"), base)
+    support.write_manifest(base / "a", lambda manifest: manifest.update(version=2))
+    before = support.tree(base)
+    source = PrintedSource("a", support.plain(5), "v2")
+    outcome = build(runtime, source, base, policy)
+    assert isinstance(support.cause_of(support.fail(outcome.results)), CacheVersionError)
+    assert source.started == 0
+    assert support.tree(base) == before
+
+
+@pytest.mark.rule("What is not ours is not touched")
+@pytest.mark.parametrize("policy", ["error", "rebuild", "reuse"])
+def test_links_to_caches_are_never_replaced(
+    runtime: DatasetRuntime, base: Path, tmp_path: Path, policy: Policy
+) -> None:
+    build(runtime, PrintedSource("a", support.plain(3), "v1"), tmp_path / "elsewhere")
+    base.mkdir()
+    (base / "a").symlink_to(tmp_path / "elsewhere" / "a")
+    _, result = loaded(build(runtime, PrintedSource("a", [], "v1"), base, policy))
+    assert result.status == "reused"
+    before = support.tree(tmp_path)
+    source = PrintedSource("a", support.plain(5), "v2")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CacheReuseWarning)
+        outcome = build(runtime, source, base, policy)
+    assert isinstance(outcome, CacheSourcesDatasetSuccess) == (policy == "reuse")
+    assert source.started == 0
+    assert support.tree(tmp_path) == before
 
 
 @pytest.mark.rule("validate_cache of a writer checks what is reused")
