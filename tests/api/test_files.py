@@ -442,6 +442,56 @@ def test_without_maps(make_cache: CacheFactory) -> None:
     assert int(support.run(code, cache, True).stdout) > 0
 
 
+@pytest.mark.rule("Reads go on where maps fail")
+def test_maps_that_fail(make_cache: CacheFactory) -> None:
+    config = WriterConfig(show_progress=False, max_shard_bytes=1 << 30)
+    zeros = bytes(1 << 20)
+    cache = make_cache([CacheInput(zeros, {"i": i}) for i in range(300)], config=config)
+    code = """
+    import resource, sys
+    from dataset_rt import DatasetRuntime, ReaderConfig
+    with open("/proc/self/statm") as statm:
+        used = int(statm.read().split()[0]) * resource.getpagesize()
+    # Room for threads and objects, not for the map of the shard.
+    resource.setrlimit(resource.RLIMIT_AS, (used + (250 << 20), resource.RLIM_INFINITY))
+    config = ReaderConfig(seed=0, shuffle=False, prefetch_size=2)
+    dataset = DatasetRuntime(num_workers=1).cached_dataset([sys.argv[1]], reader_config=config)
+    zeros = bytes(1 << 20)
+    assert all(sample.data == zeros for sample in dataset)
+    with open("/proc/self/maps") as maps:
+        print(any("shards" in line for line in maps))
+    """
+    if not Path("/proc/self/statm").exists():
+        pytest.skip("needs the size of the process")
+    assert support.run(code, cache).stdout == "False\n"
+
+
+@pytest.mark.rule("Interrupted system calls are repeated")
+@pytest.mark.parametrize("mapped", [True, False])
+def test_many_signals(base: Path, mapped: bool) -> None:
+    code = """
+    import signal, sys
+    from dataset_rt import DatasetRuntime, ReaderConfig, WriterConfig
+    from tests import support
+    count = 0
+    def handler(*_):
+        global count
+        count += 1
+    signal.signal(signal.SIGALRM, handler)
+    signal.siginterrupt(signal.SIGALRM, True)
+    signal.setitimer(signal.ITIMER_REAL, 0.001, 0.0005)
+    runtime = DatasetRuntime(num_workers=2)
+    config = WriterConfig(show_progress=False, max_shard_bytes=100_000)
+    cache = support.write(runtime, sys.argv[1], support.numbered(2000, 1000), config=config)
+    config = ReaderConfig(seed=0, validate_cache=True, use_mmap=sys.argv[2] == "True")
+    for sample in runtime.cached_dataset([cache], reader_config=config):
+        assert sample.data == support.payload(sample.sample_id, 1000)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    print(count > 10)
+    """
+    assert support.run(code, base, mapped).stdout == "True\n"
+
+
 @pytest.mark.rule("Open files are bounded")
 @pytest.mark.parametrize("mapped", [True, False])
 def test_many_shards_with_few_descriptors(make_cache: CacheFactory, mapped: bool) -> None:

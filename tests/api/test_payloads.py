@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import mmap
+import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -187,6 +188,24 @@ def test_sizes_around_block_limits(
     )
     assert payloads(dataset) == contents
     assert [dataset.get_item(0, i).data for i in range(len(contents))] == contents
+
+
+@pytest.mark.rule("Memory of a read is bounded")
+@pytest.mark.parametrize(("prefetch", "limit"), [(2, 20), (4096, 100)])
+def test_little_is_read_ahead(
+    make_cache: CacheFactory, make_dataset: DatasetFactory, prefetch: int, limit: int
+) -> None:
+    mebibyte = 1 << 20
+    cache = make_cache(CacheInput(bytes([i]) * mebibyte, {}) for i in range(200))
+    dataset = make_dataset(cache, shuffle=False, prefetch_size=prefetch)
+    tracemalloc.start()
+    try:
+        for i, sample in enumerate(dataset):
+            assert sample.data[0] == i
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert mebibyte <= peak < limit * mebibyte
 
 
 @pytest.mark.rule("A payload outlives its dataset")

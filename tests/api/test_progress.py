@@ -8,6 +8,7 @@ import select
 import subprocess
 import sys
 import time
+from importlib import metadata
 from typing import TYPE_CHECKING
 
 import pytest
@@ -128,6 +129,23 @@ def test_plain_lines_in_a_file(tmp_path: Path) -> None:
         assert character not in done.stderr
 
 
+@pytest.mark.rule("A notebook gets a bar")
+def test_a_bar_in_a_notebook(tmp_path: Path) -> None:
+    prologue = """
+import sys, types, warnings
+# A kernel without widgets: tqdm warns of that and draws its bar as text.
+warnings.simplefilter("ignore")
+shell = types.SimpleNamespace(config={"IPKernelApp": {}})
+sys.modules["IPython"] = types.ModuleType("IPython")
+sys.modules["IPython"].get_ipython = lambda: shell
+"""
+    done = support.run(prologue + SLOW, tmp_path / "base", 2)
+    assert done.stdout == ""
+    assert "2/2" in done.stderr
+    assert "100%" in done.stderr
+    assert "samples/s" in done.stderr
+
+
 @pytest.mark.rule("Progress can be turned off")
 def test_silence(tmp_path: Path) -> None:
     done = support.run(QUIET, tmp_path / "base", 2)
@@ -181,6 +199,12 @@ def test_imports(tmp_path: Path) -> None:
     assert loaded == ("['numpy']" if alone == "True\n" else "[]")
     code = QUIET + "\nprint('tqdm' in sys.modules)"
     assert support.run(code, tmp_path / "quiet", 1).stdout == "False\n"
+
+
+@pytest.mark.rule("Imports stay small")
+def test_needed_packages() -> None:
+    needed = [line for line in metadata.requires("dataset-rt") or [] if "extra ==" not in line]
+    assert sorted(re.split(r"[^a-z]", line)[0] for line in needed) == ["polars", "pydantic", "tqdm"]
 
 
 @pytest.mark.rule("Imports stay small", "Progress goes to stderr")
