@@ -64,7 +64,7 @@ class FlatFile:
                 sample = Sample(view[start:end], metadata, 0, row)
                 count += 1
                 size += len(sample.data)
-                labels += metadata["label"]
+                labels += label
         return Tally(count, size, labels)
 
     def both_by_pread(self, order: NDArray[np.int64] | None) -> Tally:
@@ -80,7 +80,7 @@ class FlatFile:
                 sample = Sample(pread(fd, length, start), metadata, 0, row)
                 count += 1
                 size += len(sample.data)
-                labels += metadata["label"]
+                labels += label
         return Tally(count, size, labels)
 
     def payload_by_map(self, order: NDArray[np.int64] | None) -> Tally:

@@ -74,24 +74,24 @@ def read_payload_only(dataset: drt.CachedDataset) -> Tally:
 
 
 def batches_as_buffer(dataset: drt.CachedDataset, size: int) -> Tally:
-    """Each batch as one buffer with offsets, the labels as one array."""
+    """Each batch as one buffer with offsets, the labels as one column."""
     count = total = labels = 0
     for batch in dataset.iter_batches(size):
         _, offsets = batch.data_numpy()
         count += len(batch)
         total += int(offsets[-1])
-        labels += int(batch.metadata_numpy()["label"].sum())
+        labels += int(batch.metadata["label"].sum())
     return Tally(count, total, labels)
 
 
 def batches_as_list(dataset: drt.CachedDataset, size: int) -> Tally:
-    """Each batch as a list of bytes, the labels as one array."""
+    """Each batch as a list of bytes, the labels as one column."""
     count = total = labels = 0
     for batch in dataset.iter_batches(size):
         payloads = batch.data
         count += len(payloads)
         total += sum(map(len, payloads))
-        labels += int(batch.metadata_numpy()["label"].sum())
+        labels += int(batch.metadata["label"].sum())
     return Tally(count, total, labels)
 
 

@@ -33,7 +33,7 @@ def both(samples: Iterable[Readable]) -> Tally:
     for sample in samples:
         count += 1
         size += len(sample.data)
-        labels += sample.metadata["label"]  # type: ignore[assignment]
+        labels += sample.metadata["label"]  # type: ignore[assignment, operator]
     return Tally(count, size, labels)
 
 

@@ -60,8 +60,8 @@ class Workload:
         """Where in the pool each payload begins; neighbours don't overlap, so a source reads on."""
         step = self.payload_bytes + 3
         room = len(self.pool) - self.payload_bytes
-        starts = (np.arange(self.samples, dtype=np.int64) * step) % room
-        return starts.astype(np.int64)
+        starts: NDArray[np.int64] = (np.arange(self.samples, dtype=np.int64) * step) % room
+        return starts
 
     @cached_property
     def columns(self) -> Columns:
