@@ -1,7 +1,8 @@
 """The compiled core of DatasetRT. Private: use the names of the `dataset_rt` package."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, final
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, final
 
 from typing_extensions import Self
 
@@ -9,7 +10,7 @@ __version__: Final[str]
 build_profile: Final[str]
 """`"release"` or `"debug"`: how the module was compiled."""
 
-BytesLike = bytes | bytearray | memoryview
+BytesLike: TypeAlias = bytes | bytearray | memoryview
 
 @final
 class CachedSample:
@@ -19,8 +20,8 @@ class CachedSample:
     a tuple. The metadata dictionary is made when first asked for and then kept.
     """
 
-    __match_args__: tuple[str, str, str, str]
-    _fields: tuple[str, str, str, str]
+    __match_args__: Final = ("data", "metadata", "cache_id", "sample_id")
+    _fields: Final = ("data", "metadata", "cache_id", "sample_id")
     def __new__(cls, data: Any, metadata: Any, cache_id: Any, sample_id: Any) -> Self: ...
     @property
     def data(self) -> bytes: ...
@@ -63,7 +64,9 @@ class NativeBinary:
 
     def __len__(self) -> int: ...
     def __arrow_c_schema__(self) -> object: ...
-    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+    def __arrow_c_array__(
+        self, requested_schema: object | None = None
+    ) -> tuple[object, object]: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 @final
@@ -111,7 +114,7 @@ class NativeDataset:
     """Open caches, their active table and the sampling stream."""
 
     @property
-    def cache_paths(self) -> list[str]: ...
+    def cache_paths(self) -> list[Path]: ...
     def cache_info(self) -> list[dict[str, Any]]:
         """Per cache: path, name, fingerprint, created, writer, samples, payload_bytes, stored_bytes, codec, shards, identity, fields."""
     def schema(self) -> list[tuple[str, str, bool]]:
@@ -140,17 +143,17 @@ class NativeDataset:
         """Next position of the stream, epoch length if one was set, stream word."""
     def set_cursor(self, next_position: int, epoch_len: int | None, stream: int) -> None: ...
     def mode(self) -> str:
-        """"ordered", "weighted", "permutation" or "weighted_order"."""
+        """Sampling mode: "ordered", "weighted", "permutation" or "weighted_order"."""
 
 @final
 class NativeOutcome:
     """What became of one source."""
 
     @property
-    def status(self) -> str:
-        """"written", "reused", "rebuilt" or "error"."""
+    def status(self) -> Literal["written", "reused", "rebuilt", "error"]:
+        """One of "written", "reused", "rebuilt", "error"."""
     @property
-    def path(self) -> str | None: ...
+    def path(self) -> Path | None: ...
     @property
     def reason(self) -> str: ...
     @property
@@ -185,9 +188,12 @@ class NativeRuntime:
 
         Options: prefetch_size, max_shard_bytes, codec ("none" or "lz4"), validate_cache, on_mismatch, profile (path or
         None). `on_progress` gets a snapshot about ten times a second: source (index), name, samples, payload_bytes,
-        stored_bytes, sources_done, sources_total, elapsed (seconds). `on_wait` gets the name and what is waited for, once.
+        stored_bytes (committed, of all sources of the call), sources_done, sources_total, elapsed (seconds since the call began). `on_wait` gets the name and what is waited for, once.
         An exception of a source that is no `Exception` (KeyboardInterrupt) is raised after the clean-up.
         """
+
+def large_binary(buffer: bytes, offsets: bytes) -> NativeBinary:
+    """Payloads of a batch that went through a pickle: `NativeBatch.buffer` and `NativeBatch.offsets`."""
 
 def check_source_name(name: str) -> None:
     """Raises SourceNameError unless `name` may name a cache."""

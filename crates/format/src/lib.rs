@@ -1,6 +1,58 @@
 //! The DatasetRT on-disk format: bytes to typed values and back. No IO, threads, maps, clock or Python.
+//!
+//! A cache is a directory:
+//!
+//! ```text
+//! manifest.json      names every other file; written last            Manifest
+//! metadata.arrow     one row a sample, an Arrow IPC file              MetadataEncoder, MetadataLayout
+//! index.bin          where each sample is                             IndexBuilder, IndexHeader, IndexEntry
+//! shards/NAME.bin    the payloads                                     ShardHeader, ShardTrailer
+//! ```
+//!
+//! ```text
+//! shard      header 64 | records, aligned | zeros to 64 | footer: {stored_len, crc}, raw_len | trailer 64
+//! index.bin  header 128 | section table | entries | raw lengths | sums of both and of the metadata
+//! ```
+//!
+//! All numbers are little-endian and unsigned. The normative text is `spec/format.md`.
 #![forbid(unsafe_code)]
 
+mod checksum;
+mod codec;
+mod column;
+pub mod constants;
+mod cursor;
 mod error;
+mod identity;
+mod index;
+pub mod layout;
+mod manifest;
+mod metadata;
+mod schema;
+mod shard;
+mod sums;
 
-pub use error::FormatError;
+pub use checksum::{Crc32c, crc32c, crc32c_combine};
+pub use codec::Codec;
+pub use column::{Column, Columns, TextColumn, Value};
+pub use constants::{CHECK_BLOCK, MAX_BATCH_ROWS, MAX_BATCH_TEXT, MAX_COMPRESSED_PAYLOAD};
+pub use error::{ERROR_CODES, FormatError};
+pub use identity::{ContentHasher, IdentityBlock, identity_of};
+pub use index::{
+    IndexBuilder, IndexEntry, IndexHeader, IndexParts, Section, check_lengths, index_head_len,
+    index_prefix_len, section_kind,
+};
+pub use layout::{
+    INDEX_FILE, MANIFEST_FILE, METADATA_FILE, SHARD_DIR, SHARD_SUFFIX, check_shard_name,
+    shard_file, shard_name, shard_path,
+};
+pub use manifest::{FileInfo, Manifest, ShardInfo, SourceInfo};
+pub use metadata::{
+    BatchLayout, Batcher, ColumnLayout, ColumnSlices, MetadataEncoder, MetadataLayout,
+};
+pub use schema::{Field, FieldType, Schema, check_field_name};
+pub use shard::{
+    ChainLink, FooterEntry, ShardFooter, ShardHeader, ShardPlan, ShardTail, ShardTrailer,
+    check_chain, encode_tail, footer_len, records_limit, shard_file_size,
+};
+pub use sums::{BlockSums, check_block, decode_sums, encode_sums};

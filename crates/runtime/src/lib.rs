@@ -6,7 +6,16 @@
 mod cancel;
 mod error;
 mod pool;
+mod sampler;
+mod weights;
 
 pub use cancel::Cancel;
 pub use error::{Error, Fault, Result};
 pub use pool::{MAX_WORKERS, Pool};
+pub use sampler::{
+    CACHE_HEADS, LoaderPart, MAX_ROWS, Mode, POSITION_FORMAT, POSITION_VERSION, POSITIONS,
+    PositionError, PositionItem, RankPart, RankPolicy, RowsDigest, SAMPLING_ALGORITHM, Sampler,
+    SamplerConfig, SavedPosition, Step, StreamProgress, TableDigests, WeightsDigest, WindowError,
+    caches_digest, window_end,
+};
+pub use weights::{Normalize, balanced_weight};

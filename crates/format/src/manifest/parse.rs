@@ -1,0 +1,303 @@
+//! Reading a manifest. The ORDER of checks is part of the format: tail, version, required features, then
+//! the members.
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::members::Members;
+use super::{FileInfo, Manifest, PREFIX, ShardInfo, SourceInfo, TAIL_END, TAIL_LEN, TAIL_START};
+use crate::codec::Codec;
+use crate::constants::{
+    FORMAT_VERSION, MAX_ALIGN, MAX_INTEGER, MAX_SHARDS, SHARD_HEADER_LEN, SHARD_SIZE_LIMIT,
+};
+use crate::cursor::{hex, parse_hex};
+use crate::error::FormatError;
+use crate::layout::{INDEX_FILE, METADATA_FILE, check_shard_name};
+use crate::schema::{Field, FieldType, Schema};
+use crate::shard::shard_file_size;
+
+impl Manifest {
+    /// Reads a manifest from the bytes of its whole file.
+    ///
+    /// # Errors
+    /// Codes `manifest_damaged`, `version_unsupported`, `feature_unsupported`, `manifest_invalid` and
+    /// `name_invalid`, whichever rule is broken first.
+    pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
+        check_tail(bytes)?;
+        let version = version(bytes)?;
+        if version != FORMAT_VERSION {
+            return Err(FormatError::VersionUnsupported {
+                found: version,
+                supported: FORMAT_VERSION,
+            });
+        }
+        let root: Value =
+            serde_json::from_slice(bytes).map_err(|error| FormatError::ManifestJson {
+                detail: error.to_string(),
+            })?;
+        let root = Members::of(&root, "")?;
+        let required = root.texts("required")?;
+        if !required.is_empty() {
+            return Err(FormatError::FeatureUnsupported { features: required });
+        }
+        let manifest = members(&root)?;
+        manifest.check()?;
+        Ok(manifest)
+    }
+
+    /// Checks what members say together: names, sums, sizes.
+    ///
+    /// # Errors
+    /// Codes `manifest_invalid` and `name_invalid`.
+    pub fn check(&self) -> Result<(), FormatError> {
+        let rule = |member: String, found: u64, allowed: String| {
+            Err(FormatError::ManifestMember {
+                member,
+                found: found.to_string(),
+                allowed,
+            })
+        };
+        let count = self.shards.len() as u64;
+        if !(1..=MAX_SHARDS).contains(&count) {
+            return rule("shards".to_owned(), count, "1..=2^24 shards".to_owned());
+        }
+        if self.align > MAX_ALIGN {
+            let align = u64::from(self.align);
+            return rule("alignment".to_owned(), align, "2^0..=2^12".to_owned());
+        }
+        let mut names = HashSet::with_capacity(self.shards.len());
+        let mut samples = 0_u64;
+        let mut bytes = 0_u64;
+        for (position, shard) in self.shards.iter().enumerate() {
+            check_shard_name(&shard.name)?;
+            if !names.insert(shard.name.as_str()) {
+                return Err(FormatError::ShardNameTwice {
+                    name: shard.name.clone(),
+                });
+            }
+            let least = shard_file_size(SHARD_HEADER_LEN, shard.samples, self.codec);
+            if !(least..SHARD_SIZE_LIMIT).contains(&shard.size) {
+                let member = format!("shards[{position}].size");
+                let allowed = format!("{least}..2^40 for {} samples", shard.samples);
+                return rule(member, shard.size, allowed);
+            }
+            samples = samples.saturating_add(shard.samples);
+            bytes = bytes.saturating_add(shard.size);
+        }
+        if samples != self.samples || samples > MAX_INTEGER {
+            let (stated, sum) = (self.samples, samples);
+            return Err(FormatError::ManifestSum {
+                member: "samples",
+                stated,
+                sum,
+            });
+        }
+        if self.stored_bytes > bytes {
+            let (stated, sum) = (self.stored_bytes, bytes);
+            return Err(FormatError::ManifestSum {
+                member: "stored_bytes",
+                stated,
+                sum,
+            });
+        }
+        let payload_fits = match self.codec {
+            Codec::None => self.payload_bytes == self.stored_bytes,
+            Codec::Lz4 => self.payload_bytes >= self.stored_bytes,
+        };
+        if !payload_fits || self.payload_bytes > MAX_INTEGER {
+            let allowed = match self.codec {
+                Codec::None => format!("{}, the stored bytes", self.stored_bytes),
+                Codec::Lz4 => format!("{}..=2^53-1", self.stored_bytes),
+            };
+            return rule("payload_bytes".to_owned(), self.payload_bytes, allowed);
+        }
+        Ok(())
+    }
+}
+
+fn check_tail(bytes: &[u8]) -> Result<(), FormatError> {
+    let least = PREFIX.len() + TAIL_LEN;
+    let Some((body, tail)) = bytes
+        .split_last_chunk::<TAIL_LEN>()
+        .filter(|_| bytes.len() >= least)
+    else {
+        let (found, least) = (bytes.len() as u64, least as u64);
+        return Err(FormatError::ManifestShort { found, least });
+    };
+    let stated = std::str::from_utf8(tail)
+        .ok()
+        .and_then(|tail| tail.strip_prefix(TAIL_START))
+        .and_then(|tail| tail.strip_suffix(TAIL_END))
+        .filter(|digits| parse_hex::<32>(digits).is_some())
+        .ok_or(FormatError::ManifestTail)?;
+    let found = hex(&Sha256::digest(body));
+    if found != stated {
+        return Err(FormatError::ManifestDigest {
+            stated: stated.to_owned(),
+            found,
+        });
+    }
+    if !body.starts_with(PREFIX.as_bytes()) {
+        return Err(FormatError::ManifestPrefix);
+    }
+    Ok(())
+}
+
+/// The number behind the prefix, read without a JSON parser: later versions may not be JSON behind it.
+fn version(bytes: &[u8]) -> Result<u64, FormatError> {
+    let rest = bytes.get(PREFIX.len()..).unwrap_or_default();
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let text = rest
+        .get(..digits)
+        .and_then(|digits| std::str::from_utf8(digits).ok());
+    let text = text.unwrap_or_default();
+    let canonical = !text.is_empty() && (text == "0" || !text.starts_with('0'));
+    let ends = matches!(rest.get(digits), Some(b','));
+    match text.parse::<u64>() {
+        Ok(version) if canonical && ends && version <= MAX_INTEGER => Ok(version),
+        _ => Err(FormatError::ManifestMember {
+            member: "version".to_owned(),
+            found: format!("{text:?} without a comma behind it or not a plain number"),
+            allowed: "an integer in 1..=2^53-1".to_owned(),
+        }),
+    }
+}
+
+fn members(root: &Members<'_>) -> Result<Manifest, FormatError> {
+    let source = root.object("source")?;
+    let fingerprint = match source.get("fingerprint") {
+        Some(Value::Null) => None,
+        Some(Value::String(text)) => Some(text.clone()),
+        _ => return Err(source.error("fingerprint", "text, null")),
+    };
+    let created = root.text("created")?;
+    if !is_utc_time(created) {
+        return Err(root.error("created", "a time like 2025-01-31T23:59:59Z"));
+    }
+    let codec = root.object("codec")?;
+    let Some(codec) = Codec::from_name(codec.text("name")?) else {
+        return Err(codec.error("name", "none, lz4"));
+    };
+    Ok(Manifest {
+        required: Vec::new(),
+        optional: root.texts("optional")?,
+        identity: root.hex("identity")?,
+        source: SourceInfo {
+            name: source.text("name")?.to_owned(),
+            fingerprint,
+        },
+        created: created.to_owned(),
+        writer: root.text("writer")?.to_owned(),
+        samples: root.integer("samples", 1)?,
+        payload_bytes: root.integer("payload_bytes", 0)?,
+        stored_bytes: root.integer("stored_bytes", 0)?,
+        schema: fields(root)?,
+        codec,
+        user: user(root)?,
+        media_type: root.optional_text("media_type")?,
+        align: alignment(root)?,
+        metadata: file(root, "metadata", METADATA_FILE)?,
+        index: file(root, "index", INDEX_FILE)?,
+        shards: shards(root)?,
+    })
+}
+
+fn fields(root: &Members<'_>) -> Result<Schema, FormatError> {
+    let mut fields = Vec::new();
+    for (position, value) in root.list("fields")?.iter().enumerate() {
+        let field = Members::of(value, &format!("fields[{position}]"))?;
+        let field_type = FieldType::from_name(field.text("type")?)
+            .ok_or_else(|| field.error("type", "bool, int64, float64, utf8"))?;
+        fields.push(Field {
+            name: field.text("name")?.to_owned(),
+            field_type,
+            nullable: field.boolean("nullable")?,
+            description: field.optional_text("description")?,
+        });
+    }
+    Schema::new(fields)
+}
+
+fn user(root: &Members<'_>) -> Result<Option<BTreeMap<String, String>>, FormatError> {
+    let Some(value) = root.get("user") else {
+        return Ok(None);
+    };
+    let allowed = || root.error("user", "an object of texts");
+    let mut texts = BTreeMap::new();
+    for (key, value) in value.as_object().ok_or_else(allowed)? {
+        let text = value.as_str().ok_or_else(allowed)?;
+        texts.insert(key.clone(), text.to_owned());
+    }
+    Ok(Some(texts))
+}
+
+fn alignment(root: &Members<'_>) -> Result<u8, FormatError> {
+    let bytes = root.integer("alignment", 1)?;
+    (0..=MAX_ALIGN)
+        .find(|align| bytes == 1 << *align)
+        .ok_or_else(|| root.error("alignment", "a power of two in 1..=4096"))
+}
+
+fn file(root: &Members<'_>, member: &str, name: &str) -> Result<FileInfo, FormatError> {
+    let file = root.object(member)?;
+    if file.text("name")? != name {
+        return Err(file.error("name", name));
+    }
+    Ok(FileInfo {
+        size: file.integer("size", 1)?,
+        crc32c: file.crc("crc32c")?,
+        sha256: file.optional_hex("sha256")?,
+    })
+}
+
+fn shards(root: &Members<'_>) -> Result<Vec<ShardInfo>, FormatError> {
+    let list = root.list("shards")?;
+    let mut shards = Vec::with_capacity(list.len());
+    for (position, value) in list.iter().enumerate() {
+        let shard = Members::of(value, &format!("shards[{position}]"))?;
+        shards.push(ShardInfo {
+            name: shard.text("name")?.to_owned(),
+            size: shard.integer("size", 1)?,
+            samples: shard.integer("samples", 1)?,
+            id: shard.hex("id")?,
+            crc32c: shard.crc("crc32c")?,
+            sha256: shard.optional_hex("sha256")?,
+        });
+    }
+    Ok(shards)
+}
+
+/// Whether `text` is a time of RFC 3339 in UTC: `2025-01-31T23:59:59Z`, with a fraction of any length.
+fn is_utc_time(text: &str) -> bool {
+    let pattern = b"dddd-dd-ddTdd:dd:dd";
+    let bytes = text.as_bytes();
+    let (Some(head), Some(rest)) = (bytes.get(..pattern.len()), bytes.get(pattern.len()..)) else {
+        return false;
+    };
+    let shape = head.iter().zip(pattern).all(|(byte, form)| match form {
+        b'd' => byte.is_ascii_digit(),
+        _ => byte == form,
+    });
+    let two = |at: usize| {
+        text.get(at..at + 2)
+            .and_then(|digits| digits.parse::<u8>().ok())
+    };
+    let within = |at, range: std::ops::RangeInclusive<u8>| {
+        two(at).is_some_and(|number| range.contains(&number))
+    };
+    let fraction = match rest {
+        [b'Z'] => true,
+        [b'.', digits @ .., b'Z'] => !digits.is_empty() && digits.iter().all(u8::is_ascii_digit),
+        _ => false,
+    };
+    // 60 is a leap second.
+    shape
+        && fraction
+        && within(5, 1..=12)
+        && within(8, 1..=31)
+        && within(11, 0..=23)
+        && within(14, 0..=59)
+        && within(17, 0..=60)
+}
