@@ -85,9 +85,9 @@ class Workload:
     def weighted_rows(self) -> NDArray[np.int64]:
         """As many rows as there are samples, drawn by weight with replacement."""
         ends = np.cumsum(self.weights)
-        points = np.random.default_rng(5).random(self.samples) * ends[-1]
+        points: NDArray[np.float64] = np.random.default_rng(5).random(self.samples) * ends[-1]
         rows = np.searchsorted(ends, points, side="right")
-        return np.minimum(rows, self.samples - 1).astype(np.int64)
+        return np.minimum(rows, self.samples - 1).astype(np.int64, copy=False)
 
     def inputs(self) -> Iterator[CacheInput]:
         """All samples, as a source yields them."""
