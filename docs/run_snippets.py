@@ -5,6 +5,8 @@
 Pages that need a package that is not installed are named and left out.
 """
 
+# ruff: noqa: INP001, T201 - a script that prints
+
 from __future__ import annotations
 
 import re
