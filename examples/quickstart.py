@@ -79,7 +79,7 @@ def main(folder: Path) -> None:
 
     # Drop faint images, and most of two classes; then draw all classes equally often.
     rare = pl.col("label").is_in(RARE) & (pl.col("sample_id") % 8 != 1)
-    train = train.filter(pl.col("ink") > 0.2, ~rare)
+    train = train.filter(pl.col("ink") > 0.25, ~rare)
     print(f"{train.height} of {table.height} rows to train on", classes(train).sort("label"))
     train = train.with_columns(drt.balanced_weight("label").alias("weight"))
     print("reweighted", classes(train).sort("label"))
@@ -87,7 +87,7 @@ def main(folder: Path) -> None:
     # Train on the bytes. Each pass of the loop is the next part of one shuffled stream.
     dataset.update_metadata(train)
     dataset.set_epoch_len(table.height)
-    model = SGDClassifier(loss="log_loss", random_state=0)
+    model = SGDClassifier(loss="log_loss", average=True, random_state=0)
     for _ in range(EPOCHS):
         for batch in dataset.iter_batches(64):
             labels = batch.metadata["label"].to_numpy()
