@@ -132,8 +132,8 @@ class NativeDataset:
 
         Returns how many distinct samples are active, how many rows repeat one, and how many samples are left out.
         """
-    def export(self, columns: list[str] | None = None) -> NativeTable:
-        """The active table: cache_id, sample_id, stored fields, weight; or only the columns named."""
+    def export(self) -> NativeTable:
+        """The active table: cache_id, sample_id, stored fields, weight."""
     def row(self, index: int) -> CachedSample:
         """Row of the active table, `0 <= index < active_rows`."""
     def get_item(self, cache_id: int, sample_id: int) -> CachedSample: ...

@@ -40,12 +40,13 @@ _STORED: Final[dict[str, type[pl.DataType]]] = {
     "float64": pl.Float64,
     "utf8": pl.String,
 }
-# What turns into the stored type without loss for every value. Integers and floats don't mix.
+# What turns into the stored type without loss for every value. Integers and floats don't mix. A
+# column of nulls alone has no other type after a way through CSV or pandas.
 _WIDENED: Final[dict[str, frozenset[Any]]] = {
-    "bool": frozenset((pl.Boolean,)),
-    "int64": _INTEGERS - {pl.UInt64},
-    "float64": frozenset((pl.Float64,)),
-    "utf8": frozenset((pl.String, pl.Categorical, pl.Enum)),
+    "bool": frozenset((pl.Boolean, pl.Null)),
+    "int64": _INTEGERS - {pl.UInt64} | {pl.Null},
+    "float64": frozenset((pl.Float64, pl.Null)),
+    "utf8": frozenset((pl.String, pl.Categorical, pl.Enum, pl.Null)),
 }
 
 

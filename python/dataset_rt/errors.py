@@ -237,13 +237,14 @@ class SchemaConflictError(DatasetRTError, ValueError):
 class StorageError(_DiskError):
     """The operating system refused to read or write. `errno` and `filename` say what and where."""
 
-    _parts = ("path", "errno")
+    _parts = ("path", "errno", "filename")
 
     def _builtin_arguments(self, message: str, parts: dict[str, Any]) -> tuple[Any, ...]:
-        _, _, filename = super()._builtin_arguments(message, parts)
         if parts.get("errno") is None:
             parts["errno"] = self._default_errno
-        return parts["errno"], message, filename
+        if parts.get("filename") is None:
+            parts["filename"] = super()._builtin_arguments(message, parts)[2]
+        return parts["errno"], message, parts["filename"]
 
 
 class MetadataTableError(DatasetRTError, ValueError):

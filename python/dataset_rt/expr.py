@@ -82,8 +82,10 @@ def _class_codes(by: tuple[str | pl.Expr, ...], *, null_is_class: bool) -> pl.Ex
     if not by:
         raise InvalidArgumentError("at least one class column is needed", argument="by")
     columns = [_column(value) for value in by]
+    # Two expressions may have one name, two fields of a struct may not.
+    fields = [column.name.prefix(f"{i}:") if i else column for i, column in enumerate(columns)]
     # A struct is ranked by its fields, whatever their types; a null field is a value there.
-    codes = pl.struct(columns).rank("dense").cast(pl.UInt32)
+    codes = pl.struct(fields).rank("dense").cast(pl.UInt32)
     if null_is_class:
         return codes
     return pl.when(pl.all_horizontal(column.is_not_null() for column in columns)).then(codes)

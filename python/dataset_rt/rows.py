@@ -110,22 +110,29 @@ def _positions(indices: Any, length: int, *, masks: bool = True) -> bytes:  # no
         except TypeError:
             raise _wrong_kind(indices) from None
     if isinstance(indices, pl.Series):
-        if indices.null_count():
-            raise ArgumentTypeError("a row index must not be null", argument="indices")
-        if not (indices.dtype.is_integer() or indices.dtype == pl.Boolean):
-            raise _wrong_kind(indices)
-        if "numpy" not in sys.modules:
-            return _from_list(indices.to_list(), length, masks=masks)
-        return _from_numpy(indices.to_numpy(), length, masks=masks)
+        return _from_series(indices, length, masks=masks)
     if hasattr(indices, "__array__"):
         import numpy as np  # noqa: PLC0415 - whoever has arrays has it
 
         return _from_numpy(np.asarray(indices), length, masks=masks)
+    if isinstance(indices, (bytes, bytearray)):
+        # They would iterate as integers.
+        raise _wrong_kind(indices)
     try:
         items = list(iter_any(indices))
     except TypeError:
         raise _wrong_kind(indices) from None
     return _from_list(items, length, masks=masks)
+
+
+def _from_series(values: pl.Series, length: int, *, masks: bool) -> bytes:
+    if values.null_count():
+        raise ArgumentTypeError("a row index must not be null", argument="indices")
+    if not (values.dtype.is_integer() or values.dtype == pl.Boolean):
+        raise _wrong_kind(values)
+    if "numpy" not in sys.modules:
+        return _from_list(values.to_list(), length, masks=masks)
+    return _from_numpy(values.to_numpy(), length, masks=masks)
 
 
 def _from_list(items: list[Any], length: int, *, masks: bool) -> bytes:

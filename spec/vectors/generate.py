@@ -31,15 +31,30 @@ SHOWN_ROWS = 32
 def expected_valid(cache, members: dict) -> dict:
     """Everything a reader must deliver; of long caches the first and last rows and digests of all."""
     rows = len(cache.payloads)
-    shown = range(rows) if rows <= SHOWN_ROWS else [*range(8), *range(rows // 2, rows // 2 + 8), *range(rows - 8, rows)]
+    shown = (
+        range(rows)
+        if rows <= SHOWN_ROWS
+        else [*range(8), *range(rows // 2, rows // 2 + 8), *range(rows - 8, rows)]
+    )
     digest = hashlib.sha256()
     for p in cache.payloads:
         digest.update(struct.pack("<Q", len(p)) + p)
-    fields = [{"name": tag("utf8", f.name), "type": tag("utf8", f.type), "nullable": tag("bool", f.nullable)} for f in cache.fields]
+    fields = [
+        {
+            "name": tag("utf8", f.name),
+            "type": tag("utf8", f.type),
+            "nullable": tag("bool", f.nullable),
+        }
+        for f in cache.fields
+    ]
     samples = []
     for i in shown:
-        values = [field_value(f.type, c[i]) for f, c in zip(cache.fields, cache.columns, strict=True)]
-        samples.append({"index": tag("uint64", i), "payload": payload(cache.payloads[i]), "values": values})
+        values = [
+            field_value(f.type, c[i]) for f, c in zip(cache.fields, cache.columns, strict=True)
+        ]
+        samples.append(
+            {"index": tag("uint64", i), "payload": payload(cache.payloads[i]), "values": values}
+        )
     return {
         "outcome": "valid",
         "identity": tag("bytes", bytes.fromhex(members["identity"])),
@@ -61,7 +76,9 @@ def plain(column: list) -> list:
     """Floats as patterns, to compare NaNs."""
     from model.sampling import bits
 
-    return [v.bits if isinstance(v, Bits) else bits(v) if isinstance(v, float) else v for v in column]
+    return [
+        v.bits if isinstance(v, Bits) else bits(v) if isinstance(v, float) else v for v in column
+    ]
 
 
 def valid_vector(name: str, out: dict, index: list) -> None:
@@ -76,7 +93,16 @@ def valid_vector(name: str, out: dict, index: list) -> None:
     base = f"v1/valid/{name}"
     out |= {f"{base}/cache/{k}": v for k, v in files.items()}
     out[f"{base}/expected.json"] = dump(expected_valid(cache, members))
-    index.append({"id": f"valid/{name}", "kind": "valid", "path": base, "sections": [f"format {s}" for s in sections], "since": SINCE, "expected": "valid"})
+    index.append(
+        {
+            "id": f"valid/{name}",
+            "kind": "valid",
+            "path": base,
+            "sections": [f"format {s}" for s in sections],
+            "since": SINCE,
+            "expected": "valid",
+        }
+    )
 
 
 def read_by_arrow(raw: bytes, rows: int) -> None:
@@ -100,7 +126,14 @@ def invalid_vector(name: str, out: dict, index: list) -> None:
     out |= {f"{base}/cache/{k}": v for k, v in files.items()}
     out[f"{base}/expected.json"] = dump({"outcome": "invalid", "code": CODES[rule], "check": rule})
     sections = [f"format {section_of(rule)}"]
-    row = {"id": f"invalid/{name}", "kind": "invalid", "path": base, "sections": sections, "checks": [rule], "since": SINCE}
+    row = {
+        "id": f"invalid/{name}",
+        "kind": "invalid",
+        "path": base,
+        "sections": sections,
+        "checks": [rule],
+        "since": SINCE,
+    }
     index.append(row | {"expected": CODES[rule]})
 
 
@@ -108,8 +141,21 @@ def unit_vector(name: str, build, sections: list[str], out: dict, index: list) -
     sections = [s if s.startswith("sampling") else f"format {s}" for s in sections]
     path = f"v1/units/{name}.json"
     note = " ".join((build.__doc__ or "").split())
-    out[path] = dump({"id": f"unit/{name}", "sections": sections} | ({"note": note} if note else {}) | {"cases": build()})
-    index.append({"id": f"unit/{name}", "kind": "unit", "path": path, "sections": sections, "since": SINCE, "expected": "equal"})
+    out[path] = dump(
+        {"id": f"unit/{name}", "sections": sections}
+        | ({"note": note} if note else {})
+        | {"cases": build()}
+    )
+    index.append(
+        {
+            "id": f"unit/{name}",
+            "kind": "unit",
+            "path": path,
+            "sections": sections,
+            "since": SINCE,
+            "expected": "equal",
+        }
+    )
 
 
 def make() -> dict[str, bytes]:
@@ -125,7 +171,9 @@ def make() -> dict[str, bytes]:
         valid_vector(name, out, index)
     for name in invalid.CASES:
         invalid_vector(name, out, index)
-    assert {r for row in index for r in row.get("checks", [])} == set(CODES), "a check without a vector"
+    assert {r for row in index for r in row.get("checks", [])} == set(CODES), (
+        "a check without a vector"
+    )
     out["index.json"] = dump({"format": "dataset_rt.vectors", "version": 1, "vectors": index})
     return out
 

@@ -40,8 +40,6 @@ pub enum FormatError {
     ManifestTail,
     #[error("the manifest's bytes have the SHA-256 {found}, but its tail says {stated}")]
     ManifestDigest { stated: String, found: String },
-    #[error("the manifest does not begin with {{\"format\":\"dataset_rt.cache\",\"version\":")]
-    ManifestPrefix,
 
     // version_unsupported
     #[error("format version {found} is needed, and this library reads version {supported} only")]
@@ -52,6 +50,10 @@ pub enum FormatError {
     FeatureUnsupported { features: Vec<String> },
 
     // manifest_invalid
+    #[error(
+        "the manifest does not begin with {{\"format\":\"dataset_rt.cache\",\"version\":N, where N has 1 to 10 digits"
+    )]
+    ManifestPrefix,
     #[error("the manifest is not JSON: {detail}")]
     ManifestJson { detail: String },
     #[error("manifest member {member} is {found}; allowed: {allowed}")]
@@ -60,20 +62,27 @@ pub enum FormatError {
         found: String,
         allowed: String,
     },
-    #[error("manifest member {member} says {stated}, but the shards add up to {sum}")]
+    #[error("manifest member {member} says {stated}, but {what} add up to {sum}")]
     ManifestSum {
         member: &'static str,
+        what: &'static str,
         stated: u64,
         sum: u64,
+    },
+    #[error("{found} metadata fields; allowed: up to {most}")]
+    FieldCount { found: u64, most: u64 },
+
+    // name_invalid
+    #[error("manifest member {member} is {found:?}; allowed: {allowed}")]
+    FileName {
+        member: &'static str,
+        found: String,
+        allowed: &'static str,
     },
     #[error("two shards are named {name:?}")]
     ShardNameTwice { name: String },
     #[error("two metadata fields are named {name:?}")]
     FieldTwice { name: String },
-    #[error("{found} metadata fields; allowed: up to {most}")]
-    FieldCount { found: u64, most: u64 },
-
-    // name_invalid
     #[error("shard name {name:?}; allowed: a digit, then 5 to 99 of 0-9, a-z and -")]
     ShardName { name: String },
     #[error("metadata field name {name:?} holds U+0000, which Arrow interfaces cannot carry")]
@@ -128,8 +137,14 @@ pub enum FormatError {
     },
     #[error("the index has no section {kind}, or has it twice or out of order")]
     IndexSections { kind: u32 },
-    #[error("the index is of the cache {found}, the manifest of the cache {expected}")]
-    IndexIdentity { expected: String, found: String },
+    #[error("the index has the byte {found:#04x} at {offset}, between its sections; allowed: 0")]
+    IndexPadding { offset: u64, found: u8 },
+    #[error("index entry {sample} is {found}; by the footer of its shard it is {expected}")]
+    IndexFooter {
+        sample: u64,
+        found: String,
+        expected: String,
+    },
 
     // entry_invalid
     #[error("index entry {sample}: shard {shard}, but there are {shards}")]
@@ -152,14 +167,6 @@ pub enum FormatError {
         stored_len: u64,
         raw_len: u64,
     },
-    #[error("index entry {sample}: {found}, but the records before it put it at {expected}")]
-    EntryPosition {
-        sample: u64,
-        found: String,
-        expected: String,
-    },
-    #[error("index entry {sample} differs from the footer of its shard")]
-    EntryFooter { sample: u64 },
 
     // metadata_damaged
     #[error("block {block} of the metadata has CRC {found:08x}, stated is {stated:08x}")]
@@ -246,8 +253,8 @@ pub enum FormatError {
         found: u64,
         allowed: String,
     },
-    #[error("the shard's id by its header and footer is {expected}, its trailer says {found}")]
-    ShardId { expected: String, found: String },
+    #[error("the shard has the byte {found:#04x} at {offset}, between its records; allowed: 0")]
+    ShardPadding { offset: u64, found: u8 },
     #[error("shard footer, record {record}: {stored_len} stored bytes cannot stand for {raw_len}")]
     ShardRecord {
         record: u64,
@@ -266,12 +273,20 @@ pub enum FormatError {
     // shard_mismatch
     #[error("the shard's id is {found}, the manifest names {expected}")]
     ShardMismatch { expected: String, found: String },
+    #[error("the shard's id by its header and footer is {expected}, its trailer says {found}")]
+    ShardId { expected: String, found: String },
 
     // record_damaged
     #[error("the record's {stored_len} stored bytes do not decode to {raw_len}")]
     RecordDecode { stored_len: u64, raw_len: u64 },
     #[error("the payload has CRC {found:08x}, stated is {stated:08x}")]
     RecordChecksum { stated: u32, found: u32 },
+    #[error("sample {sample}, stored at {offset}: {source}")]
+    Record {
+        sample: u64,
+        offset: u64,
+        source: Box<FormatError>,
+    },
 
     // checksum_mismatch
     #[error("{name} has CRC {found:08x}, the manifest says {stated:08x}")]
@@ -288,6 +303,8 @@ pub enum FormatError {
     },
 
     // identity_mismatch
+    #[error("the index is of the cache {found}, the manifest of the cache {expected}")]
+    IndexIdentity { expected: String, found: String },
     #[error("the contents have the identity {found}, the manifest says {stated}")]
     IdentityMismatch { stated: String, found: String },
 }
@@ -297,19 +314,20 @@ impl FormatError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Self::ManifestShort { .. }
-            | Self::ManifestTail
-            | Self::ManifestDigest { .. }
-            | Self::ManifestPrefix => "manifest_damaged",
+            Self::ManifestShort { .. } | Self::ManifestTail | Self::ManifestDigest { .. } => {
+                "manifest_damaged"
+            }
             Self::VersionUnsupported { .. } => "version_unsupported",
             Self::FeatureUnsupported { .. } => "feature_unsupported",
-            Self::ManifestJson { .. }
+            Self::ManifestPrefix
+            | Self::ManifestJson { .. }
             | Self::ManifestMember { .. }
             | Self::ManifestSum { .. }
+            | Self::FieldCount { .. } => "manifest_invalid",
+            Self::FileName { .. }
             | Self::ShardNameTwice { .. }
             | Self::FieldTwice { .. }
-            | Self::FieldCount { .. } => "manifest_invalid",
-            Self::ShardName { .. }
+            | Self::ShardName { .. }
             | Self::FieldNameNul { .. }
             | Self::FieldNameReserved { .. }
             | Self::FieldNameLong { .. } => "name_invalid",
@@ -323,13 +341,12 @@ impl FormatError {
             Self::IndexField { .. }
             | Self::IndexSection { .. }
             | Self::IndexSections { .. }
-            | Self::IndexIdentity { .. } => "index_invalid",
+            | Self::IndexPadding { .. }
+            | Self::IndexFooter { .. } => "index_invalid",
             Self::EntryShard { .. }
             | Self::EntryOffset { .. }
             | Self::EntryEnd { .. }
-            | Self::EntryLengths { .. }
-            | Self::EntryPosition { .. }
-            | Self::EntryFooter { .. } => "entry_invalid",
+            | Self::EntryLengths { .. } => "entry_invalid",
             Self::MetadataBlockChecksum { .. } => "metadata_damaged",
             Self::MetadataMagic
             | Self::MetadataBounds { .. }
@@ -349,13 +366,15 @@ impl FormatError {
                 "shard_damaged"
             }
             Self::ShardField { .. }
-            | Self::ShardId { .. }
             | Self::ShardRecord { .. }
+            | Self::ShardPadding { .. }
             | Self::ShardChain { .. } => "shard_invalid",
-            Self::ShardMismatch { .. } => "shard_mismatch",
-            Self::RecordDecode { .. } | Self::RecordChecksum { .. } => "record_damaged",
+            Self::ShardMismatch { .. } | Self::ShardId { .. } => "shard_mismatch",
+            Self::RecordDecode { .. } | Self::RecordChecksum { .. } | Self::Record { .. } => {
+                "record_damaged"
+            }
             Self::FileChecksum { .. } | Self::FileDigest { .. } => "checksum_mismatch",
-            Self::IdentityMismatch { .. } => "identity_mismatch",
+            Self::IndexIdentity { .. } | Self::IdentityMismatch { .. } => "identity_mismatch",
         }
     }
 }
@@ -373,9 +392,7 @@ mod tests {
                 supported: 1,
             },
             FormatError::FeatureUnsupported { features: vec![] },
-            FormatError::FieldTwice {
-                name: String::new(),
-            },
+            FormatError::ManifestPrefix,
             FormatError::ShardName {
                 name: String::new(),
             },
@@ -389,7 +406,11 @@ mod tests {
             },
             FormatError::IndexMagic,
             FormatError::IndexSections { kind: 1 },
-            FormatError::EntryFooter { sample: 1 },
+            FormatError::EntryShard {
+                sample: 1,
+                shard: 2,
+                shards: 2,
+            },
             FormatError::MetadataBlockChecksum {
                 block: 0,
                 stated: 1,
@@ -397,9 +418,9 @@ mod tests {
             },
             FormatError::MetadataMagic,
             FormatError::ShardMagic { part: "header" },
-            FormatError::ShardId {
-                expected: String::new(),
-                found: String::new(),
+            FormatError::ShardPadding {
+                offset: 65,
+                found: 1,
             },
             FormatError::ShardMismatch {
                 expected: String::new(),

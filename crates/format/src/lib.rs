@@ -31,6 +31,7 @@ mod metadata;
 mod schema;
 mod shard;
 mod sums;
+mod verify;
 
 pub use checksum::{Crc32c, crc32c, crc32c_combine};
 pub use codec::Codec;
@@ -56,3 +57,4 @@ pub use shard::{
     check_chain, encode_tail, footer_len, records_limit, shard_file_size,
 };
 pub use sums::{BlockSums, check_block, decode_sums, encode_sums};
+pub use verify::{CacheFiles, IndexView, verify, verify_identity, verify_metadata, verify_shard};

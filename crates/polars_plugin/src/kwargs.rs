@@ -1,6 +1,6 @@
 //! Keyword arguments of expressions, as Python sends them.
 
-use dataset_rt_runtime::{Normalization, NullClass};
+use dataset_rt_runtime::{Normalize, NullClass};
 use polars::prelude::*;
 use serde::Deserialize;
 
@@ -12,11 +12,11 @@ pub(crate) struct BalancedWeight {
 }
 
 impl BalancedWeight {
-    pub(crate) fn normalization(&self) -> PolarsResult<Normalization> {
+    pub(crate) fn normalization(&self) -> PolarsResult<Normalize> {
         match self.normalize.as_str() {
-            "rows" => Ok(Normalization::Rows),
-            "classes" => Ok(Normalization::Classes),
-            "none" => Ok(Normalization::Raw),
+            "rows" => Ok(Normalize::Rows),
+            "classes" => Ok(Normalize::Classes),
+            "none" => Ok(Normalize::Raw),
             other => polars_bail!(
                 InvalidOperation: "normalize must be \"rows\", \"classes\" or None, found {other:?}"
             ),

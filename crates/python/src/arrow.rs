@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, to_ffi};
 use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
-use arrow_array::{Array, LargeBinaryArray, RecordBatch, RecordBatchIterator, RecordBatchReader, StructArray};
+use arrow_array::{
+    Array, LargeBinaryArray, RecordBatch, RecordBatchIterator, RecordBatchReader, StructArray,
+};
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -28,13 +30,22 @@ pub(crate) struct NativeTable {
 }
 
 impl NativeTable {
-    pub(crate) fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
-        Self { schema, batches }
+    /// # Errors
+    /// `ValueError` without batches, since nothing would tell the columns.
+    pub(crate) fn new(batches: Vec<RecordBatch>) -> PyResult<Self> {
+        let schema = batches
+            .first()
+            .map(RecordBatch::schema)
+            .ok_or_else(|| PyValueError::new_err("a table without record batches"))?;
+        Ok(Self { schema, batches })
     }
 
     /// A table of one batch.
     pub(crate) fn single(batch: RecordBatch) -> Self {
-        Self { schema: batch.schema(), batches: vec![batch] }
+        Self {
+            schema: batch.schema(),
+            batches: vec![batch],
+        }
     }
 }
 
@@ -62,8 +73,10 @@ fn stream_capsule(
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
 ) -> PyResult<Bound<'_, PyCapsule>> {
-    let reader: Box<dyn RecordBatchReader + Send> =
-        Box::new(RecordBatchIterator::new(batches.into_iter().map(Ok), schema));
+    let reader: Box<dyn RecordBatchReader + Send> = Box::new(RecordBatchIterator::new(
+        batches.into_iter().map(Ok),
+        schema,
+    ));
     PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(reader), STREAM)
 }
 
@@ -82,7 +95,9 @@ pub(crate) fn import_stream(object: &Bound<'_, PyAny>) -> PyResult<Vec<RecordBat
     // leaves a released one behind, so that the capsule's destructor does nothing.
     let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.cast().as_ptr()) };
     let reader = ArrowArrayStreamReader::try_new(stream).map_err(|error| arrow_error(&error))?;
-    reader.collect::<Result<Vec<_>, _>>().map_err(|error| arrow_error(&error))
+    reader
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| arrow_error(&error))
 }
 
 /// The payloads of a batch as one LargeBinary array over the memory of a `bytes` object.
@@ -156,12 +171,9 @@ impl NativeBinary {
         drop(requested_schema);
         let field = Field::new("data", DataType::LargeBinary, false);
         let schema = Arc::new(Schema::new(vec![field.clone()]));
-        let columns = StructArray::try_new(
-            vec![field].into(),
-            vec![Arc::new(self.array.clone())],
-            None,
-        )
-        .map_err(|error| arrow_error(&error))?;
+        let columns =
+            StructArray::try_new(vec![field].into(), vec![Arc::new(self.array.clone())], None)
+                .map_err(|error| arrow_error(&error))?;
         stream_capsule(py, schema, vec![RecordBatch::from(columns)])
     }
 }

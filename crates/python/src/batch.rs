@@ -15,6 +15,22 @@ use crate::error::IntoPyResult;
 use crate::payload::BatchPayloads;
 use crate::sample::{BlockContext, CachedSample};
 
+/// Native-endian 64-bit integers out of bytes that NumPy or a pickle hands over.
+#[allow(
+    clippy::host_endian_bytes,
+    reason = "from this machine's memory, never from the disk"
+)]
+pub(crate) fn int64_values(bytes: &[u8]) -> Vec<i64> {
+    bytes
+        .chunks_exact(8)
+        .map(|chunk| {
+            let mut value = [0; 8];
+            value.copy_from_slice(chunk);
+            i64::from_ne_bytes(value)
+        })
+        .collect()
+}
+
 /// Samples whose payloads lie in one buffer.
 #[pyclass(frozen, module = "dataset_rt._native")]
 pub(crate) struct NativeBatch {
@@ -33,15 +49,26 @@ impl NativeBatch {
         payloads: BatchPayloads,
     ) -> PyResult<Self> {
         let (buffer, offsets) = payloads.finish(py)?;
-        Ok(Self { shared, samples, buffer, offsets, context: OnceLock::new() })
+        Ok(Self {
+            shared,
+            samples,
+            buffer,
+            offsets,
+            context: OnceLock::new(),
+        })
     }
 
     fn range(&self, index: usize) -> PyResult<std::ops::Range<usize>> {
         let bounds = self.offsets.get(index).zip(self.offsets.get(index + 1));
         bounds
-            .and_then(|(start, end)| Some(usize::try_from(*start).ok()?..usize::try_from(*end).ok()?))
+            .and_then(|(start, end)| {
+                Some(usize::try_from(*start).ok()?..usize::try_from(*end).ok()?)
+            })
             .ok_or_else(|| {
-                PyIndexError::new_err(format!("index {index} is out of range for {} samples", self.samples.len()))
+                PyIndexError::new_err(format!(
+                    "index {index} is out of range for {} samples",
+                    self.samples.len()
+                ))
             })
     }
 
@@ -66,7 +93,10 @@ impl NativeBatch {
     }
 
     #[getter]
-    #[allow(clippy::host_endian_bytes, reason = "for NumPy on this machine, never for the disk")]
+    #[allow(
+        clippy::host_endian_bytes,
+        reason = "for NumPy on this machine, never for the disk"
+    )]
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         PyBytes::new_with(py, self.offsets.len() * 8, |bytes| {
             for (slot, offset) in bytes.chunks_exact_mut(8).zip(&self.offsets) {
@@ -96,11 +126,18 @@ impl NativeBatch {
 
     fn sample(&self, py: Python<'_>, index: usize) -> PyResult<CachedSample> {
         let data = self.payload(py, index)?.into_any().unbind();
-        let context =
-            self.context.get_or_init(|| BlockContext::new(self.shared.vocabulary.clone(), None));
+        let context = self
+            .context
+            .get_or_init(|| BlockContext::new(self.shared.vocabulary.clone(), None));
         let sample = self.samples[index];
         let row = u32::try_from(index).unwrap_or(u32::MAX);
-        Ok(CachedSample::stored(data, context.clone(), row, sample.cache, sample.sample))
+        Ok(CachedSample::stored(
+            data,
+            context.clone(),
+            row,
+            sample.cache,
+            sample.sample,
+        ))
     }
 
     fn cache_ids(&self) -> PyResult<NativeTable> {
@@ -112,7 +149,9 @@ impl NativeBatch {
     }
 
     fn metadata(&self, py: Python<'_>) -> PyResult<NativeTable> {
-        let gathered = py.detach(|| self.shared.dataset.gather(&self.samples)).into_py(py)?;
+        let gathered = py
+            .detach(|| self.shared.dataset.export_samples(&self.samples))
+            .into_py(py)?;
         Ok(NativeTable::single(gathered))
     }
 }

@@ -3,19 +3,22 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use dataset_rt_runtime::{BlockSizing, Cancel, Dataset, Pool, SampleRef};
-use pyo3::exceptions::PyValueError;
+use dataset_rt_runtime::{BlockSizing, Cancel, Cursor, Dataset, Error, Pool, SampleRef};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::arrow::{NativeTable, import_stream};
-use crate::batch::NativeBatch;
+use crate::batch::{NativeBatch, int64_values};
 use crate::config::reader_options;
-use crate::error::IntoPyResult;
+use crate::error::{IntoPyResult, to_py};
 use crate::interrupt::detached;
 use crate::iter::{NativeBatchIterator, NativeIterator};
 use crate::payload::{BatchPayloads, SamplePayloads, release_abandoned};
 use crate::sample::{BlockContext, CachedSample, Vocabulary};
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
 
 /// What a dataset and its iterators share.
 pub(crate) struct Shared {
@@ -40,10 +43,18 @@ impl NativeDataset {
     ) -> PyResult<Self> {
         let options = reader_options(options)?;
         let pool = pool.clone();
-        let dataset = detached(py, move |cancel: &Cancel| Dataset::open(pool, paths, options, cancel))?;
+        let dataset = detached(py, move |cancel: &Cancel| {
+            Dataset::open(pool, paths, options, cancel)
+        })?;
         let vocabulary = Arc::new(Vocabulary::new(py, dataset.caches()));
         let single = BlockContext::new(vocabulary.clone(), None);
-        Ok(Self { shared: Arc::new(Shared { dataset, vocabulary }), single })
+        Ok(Self {
+            shared: Arc::new(Shared {
+                dataset,
+                vocabulary,
+            }),
+            single,
+        })
     }
 
     fn dataset(&self) -> &Dataset {
@@ -52,13 +63,23 @@ impl NativeDataset {
 
     fn read_one(&self, py: Python<'_>, sample: SampleRef) -> PyResult<CachedSample> {
         release_abandoned(py);
-        let length = self.dataset().payload_len(sample).into_py(py)?;
-        let mut payloads = SamplePayloads::allocate(py, &[length])?;
-        self.dataset().read_into(sample, &payloads).into_py(py)?;
-        let data = payloads
+        let plan = self.dataset().read(vec![sample], false).into_py(py)?;
+        let payloads = SamplePayloads::allocate(py, plan.lengths())?;
+        let mut block = plan.fill(payloads);
+        if let Some((_, error)) = block.errors.pop() {
+            return Err(to_py(py, error));
+        }
+        let data = block
+            .buffers
             .take(0)
-            .ok_or_else(|| PyValueError::new_err("no payload was allocated"))?;
-        Ok(CachedSample::stored(data, self.single.clone(), 0, sample.cache, sample.sample))
+            .ok_or_else(|| to_py(py, Error::Internal("no payload was allocated".to_owned())))?;
+        Ok(CachedSample::stored(
+            data,
+            self.single.clone(),
+            0,
+            sample.cache,
+            sample.sample,
+        ))
     }
 }
 
@@ -66,7 +87,11 @@ impl NativeDataset {
 impl NativeDataset {
     #[getter]
     fn cache_paths(&self) -> Vec<PathBuf> {
-        self.dataset().caches().iter().map(|cache| cache.path().to_owned()).collect()
+        self.dataset()
+            .caches()
+            .iter()
+            .map(|cache| cache.path().to_owned())
+            .collect()
     }
 
     fn cache_info<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
@@ -77,8 +102,8 @@ impl NativeDataset {
                 let manifest = cache.manifest();
                 let info = PyDict::new(py);
                 info.set_item("path", cache.path())?;
-                info.set_item("name", &manifest.source_name)?;
-                info.set_item("fingerprint", &manifest.fingerprint)?;
+                info.set_item("name", &manifest.source.name)?;
+                info.set_item("fingerprint", &manifest.source.fingerprint)?;
                 info.set_item("created", &manifest.created)?;
                 info.set_item("writer", &manifest.writer)?;
                 info.set_item("samples", manifest.samples)?;
@@ -86,7 +111,7 @@ impl NativeDataset {
                 info.set_item("stored_bytes", manifest.stored_bytes)?;
                 info.set_item("codec", manifest.codec.name())?;
                 info.set_item("shards", manifest.shards.len())?;
-                info.set_item("identity", cache.identity_hex())?;
+                info.set_item("identity", hex(&manifest.identity))?;
                 info.set_item(
                     "fields",
                     cache
@@ -144,12 +169,16 @@ impl NativeDataset {
         drop_last: bool,
     ) -> PyResult<NativeBatchIterator> {
         release_abandoned(py);
-        let mut window = self.dataset().take_window().into_py(py)?;
+        let window = self.dataset().take_window().into_py(py)?;
         let size = u64::from(batch_size.max(1));
-        if drop_last {
-            window.len -= window.len % size;
-        }
-        let stream = self.dataset().blocks(window, BlockSizing::Exact(batch_size.max(1)));
+        let window = if drop_last {
+            window.whole_batches(size)
+        } else {
+            window
+        };
+        let stream = self
+            .dataset()
+            .blocks(window, BlockSizing::Exact(batch_size.max(1)));
         Ok(NativeBatchIterator::new(self.shared.clone(), stream, size))
     }
 
@@ -160,15 +189,15 @@ impl NativeDataset {
         stream: u32,
     ) -> PyResult<(u64, u64, u64)> {
         let batches = import_stream(table)?;
-        let report = py.detach(|| self.dataset().update(&batches, stream)).into_py(py)?;
+        let report = py
+            .detach(|| self.dataset().update(&batches, stream))
+            .into_py(py)?;
         Ok((report.kept, report.duplicated, report.dropped))
     }
 
-    #[pyo3(signature = (columns=None))]
-    fn export(&self, py: Python<'_>, columns: Option<Vec<String>>) -> PyResult<NativeTable> {
-        let (schema, batches) =
-            py.detach(|| self.dataset().export(columns.as_deref())).into_py(py)?;
-        Ok(NativeTable::new(schema, batches))
+    fn export(&self, py: Python<'_>) -> PyResult<NativeTable> {
+        let batches = py.detach(|| self.dataset().export()).into_py(py)?;
+        NativeTable::new(batches)
     }
 
     fn row(&self, py: Python<'_>, index: u64) -> PyResult<CachedSample> {
@@ -181,33 +210,35 @@ impl NativeDataset {
         self.read_one(py, sample)
     }
 
-    #[allow(clippy::host_endian_bytes, reason = "from NumPy on this machine, never from the disk")]
     fn take(&self, py: Python<'_>, rows: &Bound<'_, PyBytes>) -> PyResult<NativeBatch> {
         release_abandoned(py);
-        let rows: Vec<i64> = rows
-            .as_bytes()
-            .chunks_exact(8)
-            .map(|bytes| {
-                let mut row = [0; 8];
-                row.copy_from_slice(bytes);
-                i64::from_ne_bytes(row)
-            })
-            .collect();
-        let (samples, lengths) = py
+        let rows = int64_values(rows.as_bytes());
+        let plan = py
             .detach(|| {
-                let samples = self.dataset().active_samples(&rows)?;
-                let lengths = self.dataset().payload_lens(&samples)?;
-                Ok((samples, lengths))
+                let samples = rows
+                    .iter()
+                    .map(|&row| {
+                        let len = self.dataset().active_rows();
+                        let row =
+                            u64::try_from(row).map_err(|_| Error::Index { index: row, len })?;
+                        self.dataset().active_sample(row)
+                    })
+                    .collect::<Result<Vec<_>, _>>()?;
+                self.dataset().read(samples, false)
             })
             .into_py(py)?;
-        let payloads = BatchPayloads::allocate(py, &lengths)?;
-        let read = py.detach(|| self.dataset().read_many_into(&samples, &payloads));
-        read.into_py(py)?;
-        NativeBatch::new(py, self.shared.clone(), samples, payloads)
+        let payloads = BatchPayloads::allocate(py, plan.lengths())?;
+        let mut block = py.detach(|| plan.fill(payloads));
+        if !block.errors.is_empty() {
+            let (_, error) = block.errors.swap_remove(0);
+            return Err(to_py(py, error));
+        }
+        NativeBatch::new(py, self.shared.clone(), block.samples, block.buffers)
     }
 
     fn cursor(&self) -> (u64, Option<u64>, u32) {
-        self.dataset().cursor()
+        let cursor = self.dataset().cursor();
+        (cursor.next, cursor.epoch_len, cursor.stream)
     }
 
     fn set_cursor(
@@ -217,6 +248,12 @@ impl NativeDataset {
         epoch_len: Option<u64>,
         stream: u32,
     ) -> PyResult<()> {
-        self.dataset().set_cursor(next_position, epoch_len, stream).into_py(py)
+        self.dataset()
+            .set_cursor(Cursor {
+                next: next_position,
+                epoch_len,
+                stream,
+            })
+            .into_py(py)
     }
 }

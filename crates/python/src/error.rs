@@ -1,5 +1,6 @@
 //! Runtime errors as exceptions of `dataset_rt.errors`: one class per kind, the parts as attributes.
 
+use dataset_rt_format::FormatError;
 use dataset_rt_runtime::{Error, Fault};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -37,7 +38,10 @@ pub(crate) fn to_py(py: Python<'_>, error: Error) -> PyErr {
     }
 }
 
-#[allow(clippy::too_many_lines, reason = "one arm per variant; splitting would hide that it is a table")]
+#[allow(
+    clippy::too_many_lines,
+    reason = "one arm per variant; splitting would hide that it is a table"
+)]
 fn convert(py: Python<'_>, error: Error) -> PyResult<PyErr> {
     let message = error.to_string();
     let attributes = PyDict::new(py);
@@ -67,13 +71,25 @@ fn convert(py: Python<'_>, error: Error) -> PyResult<PyErr> {
             attributes.set_item("path", path)?;
             "CacheNotFoundError"
         }
-        Error::Damaged { path, sample, offset, source } => {
+        Error::Damaged {
+            path,
+            sample,
+            offset,
+            source,
+        } => {
             attributes.set_item("path", path)?;
-            match source.code() {
-                "version_unsupported" => "CacheVersionError",
-                "feature_unsupported" => "CacheFeatureError",
-                code => {
-                    attributes.set_item("code", code)?;
+            match source {
+                FormatError::VersionUnsupported { found, supported } => {
+                    attributes.set_item("found", found)?;
+                    attributes.set_item("supported", supported)?;
+                    "CacheVersionError"
+                }
+                FormatError::FeatureUnsupported { features } => {
+                    attributes.set_item("features", features)?;
+                    "CacheFeatureError"
+                }
+                source => {
+                    attributes.set_item("code", source.code())?;
                     attributes.set_item("offset", offset)?;
                     attributes.set_item("cache_id", sample.map(|(cache, _)| cache))?;
                     attributes.set_item("sample_id", sample.map(|(_, sample)| sample))?;
@@ -82,7 +98,12 @@ fn convert(py: Python<'_>, error: Error) -> PyResult<PyErr> {
                 }
             }
         }
-        Error::SchemaConflict { field, first, second, .. } => {
+        Error::SchemaConflict {
+            field,
+            first,
+            second,
+            ..
+        } => {
             attributes.set_item("field", field)?;
             attributes.set_item("first", first)?;
             attributes.set_item("second", second)?;
@@ -93,7 +114,9 @@ fn convert(py: Python<'_>, error: Error) -> PyResult<PyErr> {
             attributes.set_item("path", path)?;
             "StorageError"
         }
-        Error::Table { fault, column, row, .. } => {
+        Error::Table {
+            fault, column, row, ..
+        } => {
             attributes.set_item("column", column)?;
             attributes.set_item("row", row)?;
             match fault {
@@ -101,7 +124,11 @@ fn convert(py: Python<'_>, error: Error) -> PyResult<PyErr> {
                 Fault::Value => "MetadataTableError",
             }
         }
-        Error::UnknownSample { cache_id, sample_id, .. } => {
+        Error::UnknownSample {
+            cache_id,
+            sample_id,
+            ..
+        } => {
             attributes.set_item("cache_id", cache_id)?;
             attributes.set_item("sample_id", sample_id)?;
             "UnknownSampleError"

@@ -100,7 +100,13 @@ pub(crate) struct NativeIterator {
 
 impl NativeIterator {
     pub(crate) fn new(shared: Arc<Shared>, stream: BlockStream<SamplePayloads>) -> Self {
-        Self { shared, state: Mutex::new(SampleState { stream, current: None }) }
+        Self {
+            shared,
+            state: Mutex::new(SampleState {
+                stream,
+                current: None,
+            }),
+        }
     }
 }
 
@@ -125,12 +131,19 @@ impl NativeIterator {
                 }
                 Step::NextBlock => {}
             }
-            let poll = state.stream.poll(&mut |lengths| SamplePayloads::allocate(py, lengths))?;
+            let poll = state
+                .stream
+                .poll(&mut |lengths| SamplePayloads::allocate(py, lengths))?;
             match poll {
                 Poll::Ready(block) => {
                     let columns = block.columns.clone();
                     let context = BlockContext::new(self.shared.vocabulary.clone(), columns);
-                    state.current = Some(Current { block, context, next: 0, next_error: 0 });
+                    state.current = Some(Current {
+                        block,
+                        context,
+                        next: 0,
+                        next_error: 0,
+                    });
                     drop(state);
                     release_abandoned(py);
                 }
@@ -162,7 +175,10 @@ impl NativeIterator {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(format!("<dataset_rt sample iterator, {} samples left>", self.remaining(py)?))
+        Ok(format!(
+            "<dataset_rt sample iterator, {} samples left>",
+            self.remaining(py)?
+        ))
     }
 }
 
@@ -180,7 +196,11 @@ impl NativeBatchIterator {
         stream: BlockStream<BatchPayloads>,
         batch_size: u64,
     ) -> Self {
-        Self { shared, batch_size, stream: Mutex::new(stream) }
+        Self {
+            shared,
+            batch_size,
+            stream: Mutex::new(stream),
+        }
     }
 }
 
@@ -202,7 +222,8 @@ impl NativeBatchIterator {
                         let (_, error) = block.errors.swap_remove(0);
                         return Err(to_py(py, error));
                     }
-                    let batch = NativeBatch::new(py, self.shared.clone(), block.samples, block.buffers)?;
+                    let batch =
+                        NativeBatch::new(py, self.shared.clone(), block.samples, block.buffers)?;
                     return Ok(Some(batch));
                 }
                 Poll::Done => return Ok(None),
@@ -225,6 +246,9 @@ impl NativeBatchIterator {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(format!("<dataset_rt batch iterator, {} batches left>", self.__length_hint__(py)?))
+        Ok(format!(
+            "<dataset_rt batch iterator, {} batches left>",
+            self.__length_hint__(py)?
+        ))
     }
 }

@@ -20,6 +20,7 @@ mod write;
 extern crate dataset_rt_polars as _;
 
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::error::IntoPyResult;
 
@@ -35,11 +36,29 @@ fn fold_source_name(name: &str) -> String {
     dataset_rt_runtime::fold_source_name(name)
 }
 
+/// Payloads of a batch that went through a pickle, as Arrow sees them.
+#[pyfunction]
+fn large_binary(
+    py: Python<'_>,
+    buffer: &Bound<'_, PyBytes>,
+    offsets: &Bound<'_, PyBytes>,
+) -> PyResult<arrow::NativeBinary> {
+    let offsets = batch::int64_values(offsets.as_bytes());
+    arrow::NativeBinary::new(py, buffer.as_unbound(), &offsets)
+}
+
 /// The module.
 #[pymodule(gil_used = false)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add("build_profile", if cfg!(debug_assertions) { "debug" } else { "release" })?;
+    module.add(
+        "build_profile",
+        if cfg!(debug_assertions) {
+            "debug"
+        } else {
+            "release"
+        },
+    )?;
     module.add_class::<arrow::NativeBinary>()?;
     module.add_class::<arrow::NativeTable>()?;
     module.add_class::<batch::NativeBatch>()?;
@@ -51,5 +70,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<write::NativeOutcome>()?;
     module.add_function(wrap_pyfunction!(check_source_name, module)?)?;
     module.add_function(wrap_pyfunction!(fold_source_name, module)?)?;
+    module.add_function(wrap_pyfunction!(large_binary, module)?)?;
     Ok(())
 }

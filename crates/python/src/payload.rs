@@ -138,7 +138,11 @@ impl BatchPayloads {
         }
         let total = usize::try_from(end).unwrap_or(usize::MAX);
         let (object, start) = uninitialised_bytes(py, total)?;
-        Ok(Self { object: Some(object), start, offsets })
+        Ok(Self {
+            object: Some(object),
+            start,
+            offsets,
+        })
     }
 
     /// The buffer and its offsets.

@@ -20,7 +20,9 @@ pub(crate) struct NativeRuntime {
 impl NativeRuntime {
     #[new]
     fn new(py: Python<'_>, num_workers: usize) -> PyResult<Self> {
-        Ok(Self { pool: Pool::new(num_workers).into_py(py)? })
+        Ok(Self {
+            pool: Pool::new(num_workers).into_py(py)?,
+        })
     }
 
     #[getter]
@@ -37,7 +39,10 @@ impl NativeRuntime {
         NativeDataset::open(py, &self.pool, paths, options)
     }
 
-    #[allow(clippy::too_many_arguments, reason = "keyword arguments of the Python method")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "keyword arguments of the Python method"
+    )]
     #[pyo3(signature = (jobs, base, options, *, create_or_reuse, on_progress, on_wait))]
     fn write(
         &self,
@@ -49,7 +54,18 @@ impl NativeRuntime {
         on_progress: Option<Bound<'_, PyAny>>,
         on_wait: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Vec<NativeOutcome>> {
-        let callbacks = Callbacks { on_progress, on_wait };
-        write(py, &self.pool, &jobs, base, options, create_or_reuse, &callbacks)
+        let callbacks = Callbacks {
+            on_progress,
+            on_wait,
+        };
+        write(
+            py,
+            &self.pool,
+            &jobs,
+            base,
+            options,
+            create_or_reuse,
+            &callbacks,
+        )
     }
 }

@@ -6,7 +6,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use dataset_rt_runtime::{Cache, GatheredColumns, Value};
+use dataset_rt_format::Value;
+use dataset_rt_runtime::{Cache, GatheredColumns};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -36,11 +37,18 @@ impl Vocabulary {
             .iter()
             .map(|cache| {
                 let fields = cache.fields();
-                fields.iter().map(|field| PyString::intern(py, &field.name).unbind()).collect()
+                fields
+                    .iter()
+                    .map(|field| PyString::intern(py, &field.name).unbind())
+                    .collect()
             })
             .collect();
         let strings = Mutex::new((0..STRING_SLOTS).map(|_| None).collect());
-        Self { caches: caches.to_vec(), keys, strings }
+        Self {
+            caches: caches.to_vec(),
+            keys,
+            strings,
+        }
     }
 
     fn string<'py>(&self, py: Python<'py>, text: &str) -> Bound<'py, PyString> {
@@ -93,7 +101,11 @@ impl BlockContext {
         vocabulary: Arc<Vocabulary>,
         columns: Option<Arc<GatheredColumns>>,
     ) -> Arc<Self> {
-        Arc::new(Self { vocabulary, columns: Mutex::new(columns), touched: AtomicBool::new(false) })
+        Arc::new(Self {
+            vocabulary,
+            columns: Mutex::new(columns),
+            touched: AtomicBool::new(false),
+        })
     }
 
     /// Whether the metadata of any sample was asked for.
@@ -113,17 +125,21 @@ impl BlockContext {
         let dict = PyDict::new(py);
         let cache_position = stored.cache_id as usize;
         let keys = &self.vocabulary.keys[cache_position];
+        let cache = &self.vocabulary.caches[cache_position];
         // The lock is not held while objects are made: making one may run a finaliser that comes back here.
         let columns = self.columns.lock().ok().and_then(|columns| columns.clone());
         match columns {
             Some(columns) => {
                 for (field, key) in keys.iter().enumerate() {
-                    let value = columns.value(stored.row as usize, field);
+                    let value = match columns.value(stored.row as usize, field) {
+                        Some(value) => value,
+                        // Not gathered, since it could not be read: asking the cache says why.
+                        None => cache.value(field, stored.sample_id).into_py(py)?,
+                    };
                     dict.set_item(key.bind(py), self.vocabulary.value(py, value)?)?;
                 }
             }
             None => {
-                let cache = &self.vocabulary.caches[cache_position];
                 for (field, key) in keys.iter().enumerate() {
                     let value = cache.value(field, stored.sample_id).into_py(py)?;
                     dict.set_item(key.bind(py), self.vocabulary.value(py, value)?)?;
@@ -147,7 +163,11 @@ struct Stored {
 enum Fields {
     Stored(Stored),
     /// Made from Python: by a copy, a pickle, or a collate function that puts anything in the fields.
-    Given { metadata: Py<PyAny>, cache_id: Py<PyAny>, sample_id: Py<PyAny> },
+    Given {
+        metadata: Py<PyAny>,
+        cache_id: Py<PyAny>,
+        sample_id: Py<PyAny>,
+    },
 }
 
 /// One sample: payload bytes, metadata and identity.
@@ -168,7 +188,16 @@ impl CachedSample {
         sample_id: u64,
     ) -> Self {
         let metadata = PyOnceLock::new();
-        Self { data, fields: Fields::Stored(Stored { context, row, cache_id, sample_id, metadata }) }
+        Self {
+            data,
+            fields: Fields::Stored(Stored {
+                context,
+                row,
+                cache_id,
+                sample_id,
+                metadata,
+            }),
+        }
     }
 
     fn tuple<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
@@ -205,7 +234,14 @@ impl CachedSample {
         cache_id: Py<PyAny>,
         sample_id: Py<PyAny>,
     ) -> Self {
-        Self { data, fields: Fields::Given { metadata, cache_id, sample_id } }
+        Self {
+            data,
+            fields: Fields::Given {
+                metadata,
+                cache_id,
+                sample_id,
+            },
+        }
     }
 
     #[getter]
@@ -268,7 +304,11 @@ impl CachedSample {
 
     #[pyo3(name = "_replace", signature = (**changes))]
     fn replace(&self, py: Python<'_>, changes: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let mut values = self.tuple(py)?.iter().map(Bound::unbind).collect::<Vec<_>>();
+        let mut values = self
+            .tuple(py)?
+            .iter()
+            .map(Bound::unbind)
+            .collect::<Vec<_>>();
         for (name, value) in changes.into_iter().flatten() {
             let name = name.extract::<String>()?;
             match FIELDS.iter().position(|field| *field == name) {
@@ -285,7 +325,11 @@ impl CachedSample {
         Ok(Self::new(data, metadata, cache_id, sample_id))
     }
 
-    fn count<'py>(&self, py: Python<'py>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn count<'py>(
+        &self,
+        py: Python<'py>,
+        value: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         self.tuple(py)?.call_method1("count", (value,))
     }
 

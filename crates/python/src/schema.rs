@@ -47,13 +47,29 @@ impl<'py> Builder<'py> {
                 ));
             }
             let field_type = infer_type(&value, &name, place)?;
-            fields.push(FieldBuilder { key: PyString::intern(py, &name), name, field_type });
+            fields.push(FieldBuilder {
+                key: PyString::intern(py, &name),
+                name,
+                field_type,
+            });
         }
-        let columns = fields.iter().map(|field| empty_column(field.field_type)).collect();
-        let builder = Self { fields, columns, rows: 0 };
+        let columns = fields
+            .iter()
+            .map(|field| empty_column(field.field_type))
+            .collect();
+        let builder = Self {
+            fields,
+            columns,
+            rows: 0,
+        };
         // The format has rules of its own for names; break them here, where the sample is known.
         builder.schema().map_err(|error| {
-            place.value_error(py, None, "field names that the format allows", &error.to_string())
+            place.value_error(
+                py,
+                None,
+                "field names that the format allows",
+                &error.to_string(),
+            )
         })?;
         Ok(builder)
     }
@@ -101,7 +117,11 @@ impl<'py> Builder<'py> {
                 Err(error) => return error,
             };
             if self.fields.iter().all(|field| field.name != name) {
-                let known: Vec<_> = self.fields.iter().map(|field| field.name.as_str()).collect();
+                let known: Vec<_> = self
+                    .fields
+                    .iter()
+                    .map(|field| field.name.as_str())
+                    .collect();
                 return place.value_error(
                     metadata.py(),
                     Some(&name),
@@ -110,12 +130,21 @@ impl<'py> Builder<'py> {
                 );
             }
         }
-        place.value_error(metadata.py(), None, "each field once", "fields of equal names")
+        place.value_error(
+            metadata.py(),
+            None,
+            "each field once",
+            "fields of equal names",
+        )
     }
 
     /// The rows so far, leaving empty columns.
     pub(crate) fn take_columns(&mut self) -> Columns {
-        let empty = self.fields.iter().map(|field| empty_column(field.field_type)).collect();
+        let empty = self
+            .fields
+            .iter()
+            .map(|field| empty_column(field.field_type))
+            .collect();
         let columns = std::mem::replace(&mut self.columns, empty);
         Columns::from_parts(std::mem::take(&mut self.rows), columns)
     }
@@ -211,7 +240,11 @@ fn with_none_hint(value: &Bound<'_, PyAny>) -> String {
 
 /// A NumPy scalar as the Python value it stands for; everything else as it is.
 fn plain<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    if is_numpy(value, "generic") { value.call_method0("item") } else { Ok(value.clone()) }
+    if is_numpy(value, "generic") {
+        value.call_method0("item")
+    } else {
+        Ok(value.clone())
+    }
 }
 
 #[inline]
@@ -332,7 +365,10 @@ fn push_unusual(
 /// The value of an int or of a subclass such as an `IntEnum` member.
 fn int_value(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     // int.__int__ rather than the subclass's own conversion, which may be overridden.
-    let exact = value.py().get_type::<PyInt>().call_method1("__int__", (value,))?;
+    let exact = value
+        .py()
+        .get_type::<PyInt>()
+        .call_method1("__int__", (value,))?;
     exact.extract::<i64>()
 }
 

@@ -31,10 +31,6 @@ pub(crate) struct SourcePayloads {
 // SAFETY: the pointers lead into immutable bytes objects and boxes that this value owns.
 #[allow(unsafe_code)]
 unsafe impl Send for SourcePayloads {}
-// SAFETY: nothing is written through the pointers.
-#[allow(unsafe_code)]
-unsafe impl Sync for SourcePayloads {}
-
 impl SourcePayloads {
     fn push_object(&mut self, bytes: &Bound<'_, PyBytes>) {
         let content = bytes.as_bytes();
@@ -85,6 +81,7 @@ pub(crate) struct Pulled {
 pub(crate) struct PullTimes {
     pub(crate) python_next: Duration,
     pub(crate) python_extract: Duration,
+    pub(crate) samples: u64,
 }
 
 /// A source being read.
@@ -101,7 +98,14 @@ impl<'py> Puller<'py> {
     pub(crate) fn new(name: &str, source: &Bound<'py, PyAny>, timed: bool) -> PyResult<Self> {
         let iterator = source.try_iter()?;
         let name = name.to_owned();
-        Ok(Self { name, iterator, builder: None, samples: 0, timed, times: PullTimes::default() })
+        Ok(Self {
+            name,
+            iterator,
+            builder: None,
+            samples: 0,
+            timed,
+            times: PullTimes::default(),
+        })
     }
 
     /// The schema, known once the first block was pulled.
@@ -132,6 +136,7 @@ impl<'py> Puller<'py> {
             self.samples += 1;
             if let Some(after) = after {
                 self.times.python_extract += after.elapsed();
+                self.times.samples += 1;
             }
             let taken = payloads.slots.len();
             // Looking at the clock for every sample would cost as much as taking it apart.
@@ -143,19 +148,28 @@ impl<'py> Puller<'py> {
             Some(builder) => builder.take_columns(),
             None => Columns::default(),
         };
-        Ok(Pulled { payloads, columns, ended })
+        Ok(Pulled {
+            payloads,
+            columns,
+            ended,
+        })
     }
 
     fn take(&mut self, item: &Bound<'py, PyAny>, payloads: &mut SourcePayloads) -> PyResult<()> {
-        let place = Place { source: &self.name, sample: self.samples };
+        let place = Place {
+            source: &self.name,
+            sample: self.samples,
+        };
         let (data, metadata) = match item.cast::<PyTuple>() {
             Ok(pair) if pair.len() == 2 => (pair.get_borrowed_item(0)?, pair.get_borrowed_item(1)?),
-            _ => return Err(place.type_error(
-                item.py(),
-                None,
-                "CacheInput(data, metadata) or a tuple of the two",
-                &described(item),
-            )),
+            _ => {
+                return Err(place.type_error(
+                    item.py(),
+                    None,
+                    "CacheInput(data, metadata) or a tuple of the two",
+                    &described(item),
+                ));
+            }
         };
         let builder = match &mut self.builder {
             Some(builder) => builder,
@@ -199,20 +213,25 @@ pub(crate) fn described(value: &Bound<'_, PyAny>) -> String {
 /// The bytes of a payload that is not a `bytes` object.
 fn copied(data: &Bound<'_, PyAny>, place: &Place<'_>) -> PyResult<Box<[u8]>> {
     let py = data.py();
-    const EXPECTED: &str = "bytes, bytearray, memoryview, an object with a buffer of one-byte items, or a NumPy array";
+    const EXPECTED: &str =
+        "bytes, bytearray, memoryview, an object with a buffer of one-byte items, or a NumPy array";
     let refuse = |found: &str| place.type_error(py, Some("data"), EXPECTED, found);
     if let Ok(bytes) = data.cast::<PyByteArray>() {
         return Ok(bytes.to_vec().into_boxed_slice());
     }
     if is_numpy(data, "ndarray") {
         if data.getattr("dtype")?.getattr("hasobject")?.is_truthy()? {
-            return Err(refuse("a NumPy array of Python objects; serialise it first, for example with pickle"));
+            return Err(refuse(
+                "a NumPy array of Python objects; serialise it first, for example with pickle",
+            ));
         }
         let bytes = data.call_method0("tobytes")?;
         return Ok(bytes.cast::<PyBytes>()?.as_bytes().into());
     }
     if data.is_instance_of::<pyo3::types::PyString>() {
-        return Err(refuse("a str; encode it, for example with .encode(\"utf-8\")"));
+        return Err(refuse(
+            "a str; encode it, for example with .encode(\"utf-8\")",
+        ));
     }
     let view = match py.import("builtins")?.getattr("memoryview")?.call1((data,)) {
         Ok(view) => view,

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use dataset_rt_runtime::{Begin, Cancel, Error, InputBlock, Pool, SourceWriter, WriteSession};
+use dataset_rt_runtime::{
+    Begin, Cancel, Error, InputBlock, Pool, SourceWriter, Stage, WriteSession,
+};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -48,7 +50,10 @@ pub(crate) struct NativeOutcome {
 impl NativeOutcome {
     fn failed(py: Python<'_>, error: PyErr) -> Self {
         let value = error.into_value(py).into_any();
-        let reason = value.bind(py).str().map_or_else(|_| String::new(), |text| text.to_string());
+        let reason = value
+            .bind(py)
+            .str()
+            .map_or_else(|_| String::new(), |text| text.to_string());
         Self {
             status: "error",
             path: None,
@@ -99,10 +104,15 @@ pub(crate) fn write(
     };
     let result = run.all(py, jobs);
     let outcomes = std::mem::take(&mut run.outcomes);
+    let finishing = std::mem::take(&mut run.finishing);
     drop(run);
     if result.is_err() {
         cancel.cancel();
-        py.detach(|| session.wait_idle(CLEAN_UP_LIMIT));
+        let deadline = Instant::now() + CLEAN_UP_LIMIT;
+        for Finishing { writer, .. } in &finishing {
+            writer.abort("interrupted");
+            py.detach(|| writer.wait(deadline.saturating_duration_since(Instant::now())));
+        }
     }
     release_abandoned(py);
     let written = match &profile {
@@ -114,9 +124,7 @@ pub(crate) fn write(
     outcomes
         .into_iter()
         .map(|outcome| {
-            outcome.ok_or_else(|| {
-                to_py(py, Error::Internal("a source has no outcome".to_owned()))
-            })
+            outcome.ok_or_else(|| to_py(py, Error::Internal("a source has no outcome".to_owned())))
         })
         .collect()
 }
@@ -155,6 +163,7 @@ impl Run<'_, '_> {
                         writer.abort(&error.to_string());
                         // An interrupt is no property of one source.
                         if !error.is_instance_of::<PyException>(py) {
+                            self.finishing.push(Finishing { job: index, writer });
                             return Err(error);
                         }
                         // What a worker met came first and is the reason.
@@ -190,7 +199,7 @@ impl Run<'_, '_> {
                         path: Some(reused.path),
                         reason: reused.reason,
                         created: Some(reused.created),
-                        unproven: reused.unproven,
+                        unproven: reused.by_name_only || reused.mismatch,
                         error: None,
                     });
                     return Ok(None);
@@ -230,7 +239,8 @@ impl Run<'_, '_> {
                 self.tell_progress(py, false)?;
             }
             if let Some(waiting) = waiting {
-                self.session.add_ingress_wait(waiting.elapsed());
+                self.session
+                    .profile_add(Stage::IngressWait, waiting.elapsed(), 1);
             }
             if writer.failed() {
                 return Ok(());
@@ -238,7 +248,8 @@ impl Run<'_, '_> {
             let pulled = puller.pull();
             if self.profiled {
                 let times = std::mem::take(&mut puller.times);
-                self.session.add_python_times(times.python_next, times.python_extract);
+                self.session
+                    .add_python_times(times.python_next, times.python_extract);
             }
             let pulled = pulled?;
             if let (false, Some(builder)) = (started, puller.builder()) {
@@ -250,7 +261,10 @@ impl Run<'_, '_> {
             }
             if dataset_rt_runtime::PayloadList::len(&pulled.payloads) > 0 {
                 let payloads = Box::new(pulled.payloads);
-                let block = InputBlock { payloads, columns: pulled.columns };
+                let block = InputBlock {
+                    payloads,
+                    columns: pulled.columns,
+                };
                 writer.submit(block).into_py(py)?;
             }
             if pulled.ended {
@@ -288,8 +302,8 @@ impl Run<'_, '_> {
                     status: written.status.name(),
                     path: Some(written.path),
                     reason: written.reason,
-                    created: written.created,
-                    unproven: written.unproven,
+                    created: Some(written.created),
+                    unproven: written.by_name_only || written.mismatch,
                     error: None,
                 },
                 Err(error) => NativeOutcome::failed(py, to_py(py, error)),
@@ -309,7 +323,10 @@ impl Run<'_, '_> {
         }
         self.told = Instant::now();
         // Sources commit in order, so the first unfinished one is the one whose samples arrive now.
-        let active = self.finishing.first().map_or(self.current, |finishing| finishing.job);
+        let active = self
+            .finishing
+            .first()
+            .map_or(self.current, |finishing| finishing.job);
         let progress = self.session.progress();
         let snapshot = PyDict::new(py);
         snapshot.set_item("source", active)?;
@@ -319,7 +336,10 @@ impl Run<'_, '_> {
         snapshot.set_item("stored_bytes", progress.stored_bytes)?;
         snapshot.set_item(
             "sources_done",
-            self.outcomes.iter().filter(|outcome| outcome.is_some()).count(),
+            self.outcomes
+                .iter()
+                .filter(|outcome| outcome.is_some())
+                .count(),
         )?;
         snapshot.set_item("sources_total", self.outcomes.len())?;
         snapshot.set_item("elapsed", self.started.elapsed().as_secs_f64())?;

@@ -36,9 +36,14 @@ impl Cancel {
     ///
     /// [`check`]: Self::check
     pub fn with_probe(asks_to_stop: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        let probe =
-            Probe { asks_to_stop: Box::new(asks_to_stop), last: Mutex::new(Instant::now()) };
-        Self(Arc::new(Shared { cancelled: AtomicBool::new(false), probe: Some(probe) }))
+        let probe = Probe {
+            asks_to_stop: Box::new(asks_to_stop),
+            last: Mutex::new(Instant::now()),
+        };
+        Self(Arc::new(Shared {
+            cancelled: AtomicBool::new(false),
+            probe: Some(probe),
+        }))
     }
 
     /// Asks everything that holds this flag to stop.
@@ -67,12 +72,18 @@ impl Cancel {
                 self.cancel();
             }
         }
-        if self.is_cancelled() { Err(Error::Interrupted) } else { Ok(()) }
+        if self.is_cancelled() {
+            Err(Error::Interrupted)
+        } else {
+            Ok(())
+        }
     }
 }
 
 impl fmt::Debug for Cancel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cancel").field("cancelled", &self.is_cancelled()).finish_non_exhaustive()
+        f.debug_struct("Cancel")
+            .field("cancelled", &self.is_cancelled())
+            .finish_non_exhaustive()
     }
 }

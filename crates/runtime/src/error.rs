@@ -147,11 +147,21 @@ pub enum Error {
 impl Error {
     /// An operating system error on a path.
     pub fn io(operation: &'static str, path: impl Into<PathBuf>, source: io::Error) -> Self {
-        Self::Io { operation, path: path.into(), hint: String::new(), source }
+        Self::Io {
+            operation,
+            path: path.into(),
+            hint: String::new(),
+            source,
+        }
     }
 
     /// A broken rule of the format in a file.
     pub fn damaged(path: impl Into<PathBuf>, source: FormatError) -> Self {
-        Self::Damaged { path: path.into(), sample: None, offset: None, source }
+        Self::Damaged {
+            path: path.into(),
+            sample: None,
+            offset: None,
+            source,
+        }
     }
 }

@@ -42,7 +42,10 @@ impl Pool {
                 message: format!("num_workers must be 1 to {MAX_WORKERS}, found {num_workers}"),
             });
         }
-        Ok(Self { num_workers, threads: Arc::new(Threads::start(num_workers)?) })
+        Ok(Self {
+            num_workers,
+            threads: Arc::new(Threads::start(num_workers)?),
+        })
     }
 
     /// Number of worker threads.
@@ -78,7 +81,9 @@ impl Pool {
 
 impl std::fmt::Debug for Pool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pool").field("num_workers", &self.num_workers).finish_non_exhaustive()
+        f.debug_struct("Pool")
+            .field("num_workers", &self.num_workers)
+            .finish_non_exhaustive()
     }
 }
 
@@ -92,7 +97,11 @@ impl Threads {
                 .spawn(move || work(&queue))
                 .map_err(|source| Error::io("start a thread", "worker pool", source))?;
         }
-        Ok(Self { pid: std::process::id(), jobs, after_fork: OnceLock::new() })
+        Ok(Self {
+            pid: std::process::id(),
+            jobs,
+            after_fork: OnceLock::new(),
+        })
     }
 }
 

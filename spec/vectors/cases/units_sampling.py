@@ -22,7 +22,10 @@ def philox_words() -> list[dict]:
     ones = 0xFFFFFFFF
     pi = ((0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344), (0xA4093822, 0x299F31D0))
     given = [((0,) * 4, (0,) * 2), ((ones,) * 4, (ones,) * 2), pi]
-    return [case(tags("uint64", philox(c, k)), counter=tags("uint64", c), key=tags("uint64", k)) for c, k in given]
+    return [
+        case(tags("uint64", philox(c, k)), counter=tags("uint64", c), key=tags("uint64", k))
+        for c, k in given
+    ]
 
 
 def blocks() -> list[dict]:
@@ -32,19 +35,43 @@ def blocks() -> list[dict]:
         (42, 9, 1, RACE, 0), (42, 0, 0, SMALL, 0), (42, 10**12, 0, SMALL, 0),
     ]  # fmt: skip
     names = ("key", "index", "stream", "domain", "sub")
-    return [case(tag("uint128", block(*p)), **dict(zip(names, map(u, p), strict=True))) for p in places]
+    return [
+        case(tag("uint128", block(*p)), **dict(zip(names, map(u, p), strict=True))) for p in places
+    ]
 
 
 def scales() -> list[dict]:
     top = 2**128 - 1
-    given = [(0, 1), (top, 1), (top, 2**64 - 1), (top, 3), (2**127, 2), (2**127 - 1, 2), (2**64, 2**63), (top, 2**63), (1, 2**64 - 1)]
-    given += [(block(42, i, 0, DRAW), m) for i in range(4) for m in (3, 10, 2**32 + 1, 2**62 + 1, 2**64 - 1)]
+    given = [
+        (0, 1),
+        (top, 1),
+        (top, 2**64 - 1),
+        (top, 3),
+        (2**127, 2),
+        (2**127 - 1, 2),
+        (2**64, 2**63),
+        (top, 2**63),
+        (1, 2**64 - 1),
+    ]
+    given += [
+        (block(42, i, 0, DRAW), m)
+        for i in range(4)
+        for m in (3, 10, 2**32 + 1, 2**62 + 1, 2**64 - 1)
+    ]
     return [case(u(scale(x, m)), x=tag("uint128", x), m=u(m)) for x, m in given]
 
 
 def ordered() -> list[dict]:
-    given = [(1, [0, 1, 2**63 - 1]), (3, list(range(8))), (7, [2**40, 2**63 - 1]), (2**62, [2**62 - 1, 2**62, 2**63 - 1])]
-    return [case(tags("uint64", [p % n for p in ps]), rows=u(n), positions=tags("uint64", ps)) for n, ps in given]
+    given = [
+        (1, [0, 1, 2**63 - 1]),
+        (3, list(range(8))),
+        (7, [2**40, 2**63 - 1]),
+        (2**62, [2**62 - 1, 2**62, 2**63 - 1]),
+    ]
+    return [
+        case(tags("uint64", [p % n for p in ps]), rows=u(n), positions=tags("uint64", ps))
+        for n, ps in given
+    ]
 
 
 _WEIGHTS = [
@@ -59,7 +86,9 @@ def tickets() -> list[dict]:
     out = []
     for w in _WEIGHTS:
         q = s.tickets(w)
-        out.append(case({"tickets": tags("uint64", q), "sum": u(sum(q))}, weights=tags("float64", w)))
+        out.append(
+            case({"tickets": tags("uint64", q), "sum": u(sum(q))}, weights=tags("float64", w))
+        )
     return out
 
 
@@ -85,7 +114,13 @@ def draws_equal() -> list[dict]:
 
 
 def _rows_case(drawn, seed, stream, positions, **more) -> dict:
-    return case(tags("uint64", drawn), seed=u(seed), stream=u(stream), **more, positions=tags("uint64", positions))
+    return case(
+        tags("uint64", drawn),
+        seed=u(seed),
+        stream=u(stream),
+        **more,
+        positions=tags("uint64", positions),
+    )
 
 
 def modes() -> list[dict]:
@@ -94,7 +129,11 @@ def modes() -> list[dict]:
     for shuffle in (False, True):
         for replacement in (False, True):
             for w in tables:
-                given = {"shuffle": tag("bool", shuffle), "replacement": tag("bool", replacement), "weights": tags("float64", w)}
+                given = {
+                    "shuffle": tag("bool", shuffle),
+                    "replacement": tag("bool", replacement),
+                    "weights": tags("float64", w),
+                }
                 out.append(case(tag("utf8", s.mode_of(shuffle, replacement, w)), **given))
     return out
 
@@ -127,20 +166,44 @@ def _pass_case(n: int, seed: int, passed: int, stream: int) -> dict:
 def permutation_points() -> list[dict]:
     """Single places of large tables; `sides` are a and b."""
     out = []
-    for n in (1000, 10**6, 2**32 - 1, 2**32, 2**32 + 1, 2**53 + 1, (2**26 + 1) ** 2 - 1, 2**61 + 2**31, 2**62 - 1, 2**62):
+    for n in (
+        1000,
+        10**6,
+        2**32 - 1,
+        2**32,
+        2**32 + 1,
+        2**53 + 1,
+        (2**26 + 1) ** 2 - 1,
+        2**61 + 2**31,
+        2**62 - 1,
+        2**62,
+    ):
         for seed, passed, stream in [(42, 0, 0), (2**64 - 1, 1, 3)]:
             places = [0, 1, n // 3, n - 1]
             rows = [s.permute(seed, passed, stream, n, j) for j in places]
             assert places == [s.permute(seed, passed, stream, n, r, inverse=True) for r in rows]
-            given = {"seed": u(seed), "stream": u(stream), "pass": u(passed), "rows": u(n), "places": tags("uint64", places)}
-            out.append(case({"sides": tags("uint64", s.grid(n)), "rows": tags("uint64", rows)}, **given))
+            given = {
+                "seed": u(seed),
+                "stream": u(stream),
+                "pass": u(passed),
+                "rows": u(n),
+                "places": tags("uint64", places),
+            }
+            out.append(
+                case({"sides": tags("uint64", s.grid(n)), "rows": tags("uint64", rows)}, **given)
+            )
     return out
 
 
 def permutation_positions() -> list[dict]:
     """Rows by position across passes."""
     out = []
-    for n, positions in [(1, [0, 1, 2**63 - 1]), (5, list(range(15))), (21, list(range(15, 45))), (232, [10**12, 10**12 + 1, 2**63 - 1])]:
+    for n, positions in [
+        (1, [0, 1, 2**63 - 1]),
+        (5, list(range(15))),
+        (21, list(range(15, 45))),
+        (232, [10**12, 10**12 + 1, 2**63 - 1]),
+    ]:
         rows = s.rows_of("permutation", 42, 1, [1.0] * n, positions)
         out.append(_rows_case(rows, 42, 1, positions, rows=u(n)))
     return out
@@ -148,7 +211,13 @@ def permutation_positions() -> list[dict]:
 
 def round_keys() -> list[dict]:
     given = [(42, 0, 0), (0, 2**40, 1)]
-    return [case(tags("uint64", s.round_keys(*g)), **dict(zip(("seed", "pass", "stream"), map(u, g), strict=True))) for g in given]
+    return [
+        case(
+            tags("uint64", s.round_keys(*g)),
+            **dict(zip(("seed", "pass", "stream"), map(u, g), strict=True)),
+        )
+        for g in given
+    ]
 
 
 def mixes() -> list[dict]:
@@ -157,7 +226,19 @@ def mixes() -> list[dict]:
 
 def exponentials() -> list[dict]:
     sqrt_half = 6369051672525772 << 11  # about sqrt(1/2) * 2^53: where the halving begins
-    given = [0, 2047, 2048, 4095, 1 << 62, (1 << 63) - 1, 1 << 63, MASK64, MASK64 - 2047, MASK64 - 2048, MASK64 - 4096]
+    given = [
+        0,
+        2047,
+        2048,
+        4095,
+        1 << 62,
+        (1 << 63) - 1,
+        1 << 63,
+        MASK64,
+        MASK64 - 2047,
+        MASK64 - 2048,
+        MASK64 - 4096,
+    ]
     given += [sqrt_half + (i << 11) for i in (-2, -1, 0, 1, 2)]
     given += [block(42, i, 0, RACE) & MASK64 for i in range(30)]
     return [case(tag("float64", s.exponential(x)), x=u(x)) for x in given]
@@ -166,46 +247,96 @@ def exponentials() -> list[dict]:
 def races() -> list[dict]:
     e = [0.0, 1.0, 36.7368005696772, s.exponential(MASK64 - 2048), 0.5, 1.9999999999999998]
     w = [1.0, 5e-324, 1.5e-323, 2.2250738585072014e-308, 1.7976931348623157e308, 0.1, 3.0]
-    return [case(u(s.race(a, b)), e=tag("float64", a), weight=tag("float64", b)) for a in e for b in w]
+    return [
+        case(u(s.race(a, b)), e=tag("float64", a), weight=tag("float64", b)) for a in e for b in w
+    ]
 
 
 def weighted_orders() -> list[dict]:
     out = []
-    tables = [[1.0, 2.0], [1.0, 2.0, 3.0, 4.0], [1e308, 5e-324, 1.0], [5e-324] * 4 + [1e-323], _WEIGHTS[-3], _WEIGHTS[-1]]
+    tables = [
+        [1.0, 2.0],
+        [1.0, 2.0, 3.0, 4.0],
+        [1e308, 5e-324, 1.0],
+        [5e-324] * 4 + [1e-323],
+        _WEIGHTS[-3],
+        _WEIGHTS[-1],
+    ]
     for w in tables:
         for seed, passed, stream in [(42, 0, 0), (42, 1, 0), (2**64 - 1, 2**40, 9)]:
             keys = [s.race_key(seed, passed, stream, i, x) for i, x in enumerate(w)]
-            given = {"seed": u(seed), "stream": u(stream), "pass": u(passed), "weights": tags("float64", w)}
+            given = {
+                "seed": u(seed),
+                "stream": u(stream),
+                "pass": u(passed),
+                "weights": tags("float64", w),
+            }
             order = s.weighted_order(seed, passed, stream, w)
-            out.append(case({"keys": tags("uint64", keys), "order": tags("uint64", order)}, **given))
+            out.append(
+                case({"keys": tags("uint64", keys), "order": tags("uint64", order)}, **given)
+            )
     return out
 
 
 def weighted_order_positions() -> list[dict]:
     w, positions = [1.0, 2.0, 3.0, 4.0, 0.5], list(range(3, 18))
-    return [_rows_case(s.rows_of("weighted_order", seed, 2, w, positions), seed, 2, positions, weights=tags("float64", w)) for seed in _SEEDS]
+    return [
+        _rows_case(
+            s.rows_of("weighted_order", seed, 2, w, positions),
+            seed,
+            2,
+            positions,
+            weights=tags("float64", w),
+        )
+        for seed in _SEEDS
+    ]
 
 
 def ranks() -> list[dict]:
     """`positions` and whether each is padding, or refused."""
     out = []
-    windows = [(100, 10, 0), (100, 10, 4), (0, 12, 0), (0, 12, 12), (5, 7, 6), (2**62, 4, 0), (0, 3, 0)]
+    windows = [
+        (100, 10, 0),
+        (100, 10, 4),
+        (0, 12, 0),
+        (0, 12, 12),
+        (5, 7, 6),
+        (2**62, 4, 0),
+        (0, 3, 0),
+    ]
     for policy in ("pad", "drop", "error"):
         for start, length, done in windows:
             for count in (1, 2, 3, 4):
                 for rank in range(count):
                     got = s.rank_steps(policy, start, length, done, count, rank)
-                    given = {"policy": tag("utf8", policy), "start": u(start), "length": u(length), "delivered": u(done), "ranks": u(count), "rank": u(rank)}
+                    given = {
+                        "policy": tag("utf8", policy),
+                        "start": u(start),
+                        "length": u(length),
+                        "delivered": u(done),
+                        "ranks": u(count),
+                        "rank": u(rank),
+                    }
                     shown = {"refused": tag("bool", True)}
                     if got is not None:
-                        shown = {"positions": tags("uint64", [p for p, _ in got]), "padding": tags("bool", [f for _, f in got])}
+                        shown = {
+                            "positions": tags("uint64", [p for p, _ in got]),
+                            "padding": tags("bool", [f for _, f in got]),
+                        }
                     out.append(case(shown, **given))
     return out
 
 
 def workers() -> list[dict]:
     out = []
-    for steps, count, batch in [(10, 1, 1), (10, 2, 1), (10, 2, 3), (10, 3, 4), (0, 2, 2), (5, 4, 2)]:
+    for steps, count, batch in [
+        (10, 1, 1),
+        (10, 2, 1),
+        (10, 2, 3),
+        (10, 3, 4),
+        (0, 2, 2),
+        (5, 4, 2),
+    ]:
         for worker in range(count):
             given = {"steps": u(steps), "workers": u(count), "worker": u(worker), "batch": u(batch)}
             out.append(case(tags("uint64", s.worker_steps(steps, count, worker, batch)), **given))
@@ -216,20 +347,38 @@ def digests() -> list[dict]:
     """Rows as (cache, sample); weights only where the weights digest is meant."""
     plain = [(0, i) for i in range(4)] + [(1, i) for i in range(3)]
     edited = [(1, 5), (1, 6), (1, 6), (1, 5), (0, 2**53), (0, 2**53 + 1), (2, 0)]
-    given = [(plain, None), (plain, [1.0] * 7), (plain, [1.0, 1.0, 2.0, 2.0, 2.0, 2.0, 2.0]), (edited, None), (edited, [0.5] * 7), ([(0, 0)], None)]
+    given = [
+        (plain, None),
+        (plain, [1.0] * 7),
+        (plain, [1.0, 1.0, 2.0, 2.0, 2.0, 2.0, 2.0]),
+        (edited, None),
+        (edited, [0.5] * 7),
+        ([(0, 0)], None),
+    ]
     out = []
     for rows, weights in given:
         runs = s.runs(rows, weights)
         names = ("cache", "first", "count", "weight_bits")
-        shown = {"runs": [dict(zip(names, map(u, r), strict=False)) for r in runs], "digest": tag("utf8", s.table_digest(rows, weights))}
-        told = {"cache": tags("uint64", [c for c, _ in rows]), "sample": tags("uint64", [i for _, i in rows])}
-        out.append(case(shown, **told, **({"weights": tags("float64", weights)} if weights else {})))
+        shown = {
+            "runs": [dict(zip(names, map(u, r), strict=False)) for r in runs],
+            "digest": tag("utf8", s.table_digest(rows, weights)),
+        }
+        told = {
+            "cache": tags("uint64", [c for c, _ in rows]),
+            "sample": tags("uint64", [i for _, i in rows]),
+        }
+        out.append(
+            case(shown, **told, **({"weights": tags("float64", weights)} if weights else {}))
+        )
     return out
 
 
 def caches_digests() -> list[dict]:
     idents = [bytes([i]) * 32 for i in range(3)]
-    return [case(tag("utf8", s.caches_digest(g)), identities=tags("bytes", g)) for g in (idents[:1], idents, idents[::-1])]
+    return [
+        case(tag("utf8", s.caches_digest(g)), identities=tags("bytes", g))
+        for g in (idents[:1], idents, idents[::-1])
+    ]
 
 
 def positions() -> list[dict]:
@@ -244,25 +393,38 @@ def positions() -> list[dict]:
         "table": {"rows": s.table_digest(rows, None), "weights": s.table_digest(rows, weights)},
     }  # fmt: skip
     changes = [
-        (None, {}), (None, {"epoch_len": None}), (None, {"window_start": "30", "window_len": "0", "delivered": "0"}), (None, {"later": 1}),
+        (None, {}), (None, {"epoch_len": None}), (None, {"window_start": "30", "window_len": "0", "delivered": "0"}), ("later", {"later": 1}),
         (None, {"mode": "ordered", "table": {**good["table"], "weights": None}}), (None, {"next": "50"}),
         ("format", {"format": "other"}), ("version", {"version": 2}), ("algorithm", {"algorithm": 2}), ("mode", {"mode": "random"}),
         ("seed", {"seed": 42}), ("seed", {"seed": str(2**64)}), ("seed", {"seed": "-1"}), ("seed", {"seed": "042"}),
-        ("stream", {"stream": 2**32}), ("rows", {"rows": "0"}), ("delivered", {"delivered": "11"}), ("next", {"next": "29"}),
-        ("window_len", {"window_len": str(2**63)}), ("caches", {"caches": "00"}), ("table", {"table": {"rows": "00" * 32, "weights": None}}),
+        ("stream", {"stream": 2**32}), ("rows", {"rows": "0"}), ("epoch_len", {"epoch_len": "0"}), ("cache_heads", {"cache_heads": []}), ("delivered", {"delivered": "11"}), ("next", {"next": "29"}),
+        ("window_len", {"window_len": str(2**63)}), ("caches", {"caches": "00"}), ("table", {"table": {"rows": "00" * 32, "weights": None}}), ("table", {"mode": "ordered"}),
     ]  # fmt: skip
     out = []
     for member, change in changes:
-        shown = {"accepted": tag("bool", member is None)} | ({"member": tag("utf8", member)} if member else {})
+        shown = {"accepted": tag("bool", member is None)} | (
+            {"member": tag("utf8", member)} if member else {}
+        )
         out.append(case(shown, position={**good, **change}))
     missing = {k: v for k, v in good.items() if k != "next"}
-    out.append(case({"accepted": tag("bool", False), "member": tag("utf8", "next")}, position=missing))
+    out.append(
+        case({"accepted": tag("bool", False), "member": tag("utf8", "next")}, position=missing)
+    )
     return out
 
 
 def small_numbers() -> list[dict]:
     """The draw below n! behind a pass of n <= 20."""
-    return [case(u(scale(block(42, 0, 0, SMALL), math.factorial(n))), rows=u(n), seed=u(42), **{"pass": u(0)}, stream=u(0)) for n in range(1, 21)]
+    return [
+        case(
+            u(scale(block(42, 0, 0, SMALL), math.factorial(n))),
+            rows=u(n),
+            seed=u(42),
+            **{"pass": u(0)},
+            stream=u(0),
+        )
+        for n in range(1, 21)
+    ]
 
 
 CASES = {

@@ -34,7 +34,9 @@ class Batch:
     length: int
     nodes: list[list[int]]
     buffers: list[bytes]
-    places: dict[int, tuple[int, int]] = field(default_factory=dict)  # buffer -> stated offset, length
+    places: dict[int, tuple[int, int]] = field(
+        default_factory=dict
+    )  # buffer -> stated offset, length
     slots: dict = field(default_factory=dict)  # further slots of the RecordBatch table
     version: int = V5
     body_length: int | None = None  # stated in the message
@@ -84,7 +86,9 @@ def type_table(type_: str) -> Table:
 
 
 def field_table(f: Field) -> Table:
-    return Table({0: f.name, 1: ("u8", f.nullable), 2: ("u8", _CODES[f.type]), 3: type_table(f.type), 5: []})
+    return Table(
+        {0: f.name, 1: ("u8", f.nullable), 2: ("u8", _CODES[f.type]), 3: type_table(f.type), 5: []}
+    )
 
 
 @dataclass
@@ -118,13 +122,20 @@ class ArrowFile:
                 **batch.slots,
             }
             length = len(body) if batch.body_length is None else batch.body_length
-            message = Table({0: ("i16", batch.version), 1: ("u8", 3), 2: Table(header), 3: ("i64", length)})
+            message = Table(
+                {0: ("i16", batch.version), 1: ("u8", 3), 2: Table(header), 3: ("i64", length)}
+            )
             block = {"offset": len(out), "metadata": _message(out, message, 64), "body": len(body)}
             block |= batch.block
             blocks.append(struct.pack("<qi4xq", block["offset"], block["metadata"], block["body"]))
             out += body
         out += b"\xff\xff\xff\xff\0\0\0\0"
-        slots = {0: ("i16", self.version), 1: self.schema(), 2: Structs(self.dictionaries), 3: Structs(blocks)}
+        slots = {
+            0: ("i16", self.version),
+            1: self.schema(),
+            2: Structs(self.dictionaries),
+            3: Structs(blocks),
+        }
         footer = serialise(Table(slots)) if self.footer is None else self.footer
         length = len(footer) if self.footer_length is None else self.footer_length
         return bytes(out) + footer + struct.pack("<i", length) + b"ARROW1"
@@ -139,7 +150,9 @@ def _message(out: bytearray, table: Table, body_at: int) -> int:
 
 
 def arrow_file(fields: list[Field], columns: list[list], ranges: list[range]) -> ArrowFile:
-    return ArrowFile([field_table(f) for f in fields], [make_batch(fields, columns, r) for r in ranges])
+    return ArrowFile(
+        [field_table(f) for f in fields], [make_batch(fields, columns, r) for r in ranges]
+    )
 
 
 def variadic(count: int) -> dict:

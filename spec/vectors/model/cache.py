@@ -56,7 +56,16 @@ class Shard:
     id: bytes = b""
 
     def seal(self) -> bytes:
-        header = SHARD_MAGIC + struct.pack("<HBBIQQI", self.version, self.codec, self.align, self.flags, self.part, self.first, self.ordinal)
+        header = SHARD_MAGIC + struct.pack(
+            "<HBBIQQI",
+            self.version,
+            self.codec,
+            self.align,
+            self.flags,
+            self.part,
+            self.first,
+            self.ordinal,
+        )
         header += self.reserved
         header += struct.pack("<I", crc32c(header))
         out, self.offsets = bytearray(header), []
@@ -70,9 +79,18 @@ class Shard:
         if self.codec:
             footer += b"".join(struct.pack("<I", raw) for _, _, raw in entries)
         footer += self.footer_pad * (up(len(footer), 8) - len(footer))
-        t = {"count": len(entries), "F": len(out), "size": len(out) + len(footer) + 64, "flags": int(self.last), "version": self.version}
+        t = {
+            "count": len(entries),
+            "F": len(out),
+            "size": len(out) + len(footer) + 64,
+            "flags": int(self.last),
+            "version": self.version,
+        }
         t |= self.trailer
-        self.id = t.get("id") or hashlib.sha256(header + footer + struct.pack("<Q", t["count"])).digest()[:16]
+        self.id = (
+            t.get("id")
+            or hashlib.sha256(header + footer + struct.pack("<Q", t["count"])).digest()[:16]
+        )
         trailer = struct.pack("<QQQ", t["count"], t["F"], t["size"]) + self.id
         trailer += struct.pack("<III", crc32c(footer), t["flags"], t["version"])
         trailer += struct.pack("<I", crc32c(trailer)) + TRAILER_MAGIC
@@ -135,7 +153,18 @@ class Index:
             at += len(s.data)
         body += self.tail
         size = begin + len(body) if self.size is None else self.size
-        head = INDEX_MAGIC + struct.pack("<HBBIQQQII", self.version, self.codec, self.align, self.flags, self.samples, self.shards, size, len(sections), 0)
+        head = INDEX_MAGIC + struct.pack(
+            "<HBBIQQQII",
+            self.version,
+            self.codec,
+            self.align,
+            self.flags,
+            self.samples,
+            self.shards,
+            size,
+            len(sections),
+            0,
+        )
         head += self.identity + self.reserved
         return head + struct.pack("<I", crc32c(head + table)) + table + bytes(body)
 
@@ -204,7 +233,15 @@ class Cache:
             first = 0
             for ordinal, count in enumerate(counts):
                 name = self.names[len(out)] if self.names else f"{len(out):06d}"
-                shard = Shard(name, records[at : at + count], CODECS[self.codec], self.align, part, first, ordinal)
+                shard = Shard(
+                    name,
+                    records[at : at + count],
+                    CODECS[self.codec],
+                    self.align,
+                    part,
+                    first,
+                    ordinal,
+                )
                 shard.last = ordinal == len(counts) - 1
                 out.append(shard)
                 at, first = at + count, first + count
@@ -234,7 +271,16 @@ class Cache:
             for r, offset in zip(shard.records, shard.offsets, strict=True):
                 entries.append((number << 40 | offset, len(r.stored), r.crc))
                 raws.append(r.raw_len)
-        index = Index(CODECS[self.codec], self.align, len(entries), len(shards), ident, entries, raws, block_sums(metadata))
+        index = Index(
+            CODECS[self.codec],
+            self.align,
+            len(entries),
+            len(shards),
+            ident,
+            entries,
+            raws,
+            block_sums(metadata),
+        )
         self.hook("index", index)
         files = {"metadata.arrow": metadata, "index.bin": index.seal()}
         files |= {f"shards/{s.name}.bin": raw for s, raw in zip(shards, sealed, strict=True)}
@@ -254,7 +300,9 @@ class Cache:
         fields = []
         for f in self.fields:
             member = {"name": f.name, "type": f.type, "nullable": f.nullable}
-            fields.append(member | ({"description": f.description} if f.description is not None else {}))
+            fields.append(
+                member | ({"description": f.description} if f.description is not None else {})
+            )
         out = {
             "required": self.required,
             "optional": self.optional,
@@ -276,6 +324,7 @@ class Cache:
         out["metadata"] = self.file("metadata.arrow", files["metadata.arrow"])
         out["index"] = self.file("index.bin", files["index.bin"])
         out["shards"] = [
-            self.file(s.name, raw) | {"samples": len(s.records), "id": s.id.hex()} for s, raw in zip(shards, sealed, strict=True)
+            self.file(s.name, raw) | {"samples": len(s.records), "id": s.id.hex()}
+            for s, raw in zip(shards, sealed, strict=True)
         ]
         return out

@@ -1,7 +1,7 @@
 """Just enough of FlatBuffers to write Arrow's messages. Parents come before children, so that every reference points forward."""
 
-from dataclasses import dataclass, field
 import struct
+from dataclasses import dataclass, field
 
 _SCALARS = {"u8": ("<B", 1), "i16": ("<h", 2), "i32": ("<i", 4), "i64": ("<q", 8)}
 

@@ -49,7 +49,10 @@ def dump(value) -> bytes:
 
 def _flat(value) -> bool:
     if isinstance(value, dict):
-        return all(not isinstance(v, dict | list) or (isinstance(v, list) and _flat(v)) for v in value.values())
+        return all(
+            not isinstance(v, dict | list) or (isinstance(v, list) and _flat(v))
+            for v in value.values()
+        )
     return isinstance(value, list) and all(not isinstance(v, dict | list) for v in value)
 
 
@@ -58,6 +61,8 @@ def _dump(value, depth: int) -> str:
         return json.dumps(value, ensure_ascii=False)
     pad, end = "  " * (depth + 1), "  " * depth
     if isinstance(value, dict):
-        inner = [f"{json.dumps(k, ensure_ascii=False)}: {_dump(v, depth + 1)}" for k, v in value.items()]
+        inner = [
+            f"{json.dumps(k, ensure_ascii=False)}: {_dump(v, depth + 1)}" for k, v in value.items()
+        ]
         return "{\n" + ",\n".join(pad + i for i in inner) + f"\n{end}}}"
     return "[\n" + ",\n".join(pad + _dump(v, depth + 1) for v in value) + f"\n{end}]"

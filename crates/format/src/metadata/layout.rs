@@ -18,6 +18,8 @@ use crate::schema::{FieldType, Schema};
 
 /// Length of the footer and magic bytes at the end of the file.
 const FILE_END: u64 = 10;
+/// The shortest flatbuffer.
+const MIN_FOOTER: u64 = 8;
 
 /// Where one batch's columns are in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +41,8 @@ pub struct ColumnLayout {
     pub null_count: u64,
     /// One bit a row, 1 where there is a value; `None` where no value is null.
     pub nulls: Option<Range<u64>>,
+    /// The validity buffer as it is, which may be there without nulls; often empty.
+    pub validity: Range<u64>,
     /// Bits, 8-byte numbers, or rows + 1 offsets of 4 bytes.
     pub values: Range<u64>,
     /// The bytes of texts.
@@ -112,6 +116,32 @@ impl MetadataLayout {
             rows,
             batches,
         })
+    }
+
+    /// [`parse`](Self::parse) of a whole file in memory.
+    ///
+    /// # Errors
+    /// Code `metadata_invalid`.
+    pub fn parse_bytes(file: &[u8], schema: &Schema, rows: u64) -> Result<Self, FormatError> {
+        let mut read = |start: u64, len: u64| {
+            let range = start..start.saturating_add(len);
+            slice(file, &range).map(Cow::Borrowed)
+        };
+        Self::parse(file.len() as u64, schema, rows, &mut read)
+    }
+
+    /// Checks every value of a file whose whole bytes are `file`: validity buffers, text offsets, UTF-8.
+    ///
+    /// # Errors
+    /// Code `metadata_invalid`.
+    pub fn check_values(&self, file: &[u8]) -> Result<(), FormatError> {
+        for (position, batch) in self.batches.iter().enumerate() {
+            for (field, column) in batch.columns.iter().enumerate() {
+                let slices = self.column(file, position, field)?;
+                slices.check(slice(file, &column.validity)?, column.null_count)?;
+            }
+        }
+        Ok(())
     }
 
     /// The batches in order.
@@ -203,20 +233,21 @@ fn footer_range<'a, E: From<FormatError>>(
     read: &mut dyn FnMut(u64, u64) -> Result<Cow<'a, [u8]>, E>,
 ) -> Result<Range<u64>, E> {
     let least = FILE_START as u64 + FILE_END;
-    if file_len < least {
+    if file_len < least + MIN_FOOTER {
         return Err(FormatError::MetadataMagic.into());
     }
     let start = read(0, FILE_START as u64)?;
     let end = read(file_len - FILE_END, FILE_END)?;
     let mut cursor = Cursor::new(&end);
     let footer_len = cursor.array::<4>().map(i32::from_le_bytes);
-    if !start.starts_with(&ARROW_MAGIC) || cursor.array() != Some(ARROW_MAGIC) {
+    let starts = start.strip_prefix(&ARROW_MAGIC) == Some(&[0, 0]);
+    if !starts || cursor.array() != Some(ARROW_MAGIC) {
         return Err(FormatError::MetadataMagic.into());
     }
     let footer_len = footer_len.unwrap_or(-1);
     let room = file_len - least;
     match u64::try_from(footer_len) {
-        Ok(len) if (1..=room).contains(&len) => {
+        Ok(len) if (MIN_FOOTER..=room).contains(&len) => {
             let end = file_len - FILE_END;
             Ok(end - len..end)
         }
@@ -307,8 +338,8 @@ fn describe(name: &str, field_type: &str, nullable: bool) -> String {
 fn extension(field: &arrow_ipc::Field<'_>) -> Option<String> {
     let keys = field.custom_metadata().into_iter().flatten();
     keys.filter_map(|pair| pair.key())
-        .find(|key| key.starts_with("ARROW:extension:"))
-        .map(|key| format!("an extension type ({key})"))
+        .find(|key| *key == "ARROW:extension:name")
+        .map(|_| "an extension type".to_owned())
 }
 
 fn nested(field: &arrow_ipc::Field<'_>) -> Option<String> {
@@ -345,7 +376,12 @@ impl Place {
     fn of(block: &Block, limit: u64) -> Result<Self, FormatError> {
         let (offset, body_len) = (block.offset(), block.bodyLength());
         let message_len = i64::from(block.metaDataLength());
-        for (what, number) in [("batch", offset), ("batch header's end", message_len)] {
+        let numbers = [
+            ("batch", offset),
+            ("batch header's end", message_len),
+            ("batch's end", body_len),
+        ];
+        for (what, number) in numbers {
             if number % 8 != 0 {
                 return Err(FormatError::MetadataAlignment {
                     what,
@@ -395,8 +431,10 @@ fn read_batch(
     if continuation != Some(CONTINUATION) {
         return Err(value_error("start of a batch", continuation, "FF FF FF FF"));
     }
-    let message = usize::try_from(len).ok().filter(|len| *len > 0);
-    let Some(message) = message.and_then(|len| cursor.bytes(len)) else {
+    let whole = usize::try_from(len)
+        .ok()
+        .filter(|len| len + MESSAGE_PREFIX == bytes.len());
+    let Some(message) = whole.and_then(|len| cursor.bytes(len)) else {
         let limit = bytes.len().saturating_sub(MESSAGE_PREFIX) as u64;
         let (what, len) = ("message of a batch", i64::from(len));
         return Err(FormatError::MetadataBounds {
@@ -508,7 +546,7 @@ fn read_columns(
         };
         let bits = rows.div_ceil(8);
         // Without nulls the buffer may have no bytes at all, and if it has some they are not looked at.
-        let nulls = next("validity buffer", if null_count == 0 { 0 } else { bits })?;
+        let validity = next("validity buffer", if null_count == 0 { 0 } else { bits })?;
         let values = match field_type {
             FieldType::Bool => next("bool buffer", bits)?,
             FieldType::Int64 => next("int64 buffer", rows * 8)?,
@@ -519,10 +557,11 @@ fn read_columns(
             FieldType::Utf8 => Some(next("text buffer", 0)?),
             _ => None,
         };
-        let nulls = Some(nulls).filter(|_| null_count != 0);
+        let nulls = Some(validity.clone()).filter(|_| null_count != 0);
         columns.push(ColumnLayout {
             null_count,
             nulls,
+            validity,
             values,
             text,
         });
