@@ -41,6 +41,9 @@ pub enum FormatError {
     #[error("the manifest's bytes have the SHA-256 {found}, but its tail says {stated}")]
     ManifestDigest { stated: String, found: String },
 
+    #[error("the manifest does not begin with {{\"format\":\"dataset_rt.cache\",\"version\"")]
+    ManifestPrefix,
+
     // version_unsupported
     #[error("format version {found} is needed, and this library reads version {supported} only")]
     VersionUnsupported { found: u64, supported: u64 },
@@ -50,10 +53,6 @@ pub enum FormatError {
     FeatureUnsupported { features: Vec<String> },
 
     // manifest_invalid
-    #[error(
-        "the manifest does not begin with {{\"format\":\"dataset_rt.cache\",\"version\":N, where N has 1 to 10 digits"
-    )]
-    ManifestPrefix,
     #[error("the manifest is not JSON: {detail}")]
     ManifestJson { detail: String },
     #[error("manifest member {member} is {found}; allowed: {allowed}")]
@@ -69,20 +68,14 @@ pub enum FormatError {
         stated: u64,
         sum: u64,
     },
-    #[error("{found} metadata fields; allowed: up to {most}")]
-    FieldCount { found: u64, most: u64 },
-
-    // name_invalid
-    #[error("manifest member {member} is {found:?}; allowed: {allowed}")]
-    FileName {
-        member: &'static str,
-        found: String,
-        allowed: &'static str,
-    },
     #[error("two shards are named {name:?}")]
     ShardNameTwice { name: String },
     #[error("two metadata fields are named {name:?}")]
     FieldTwice { name: String },
+    #[error("{found} metadata fields; allowed: up to {most}")]
+    FieldCount { found: u64, most: u64 },
+
+    // name_invalid
     #[error("shard name {name:?}; allowed: a digit, then 5 to 99 of 0-9, a-z and -")]
     ShardName { name: String },
     #[error("metadata field name {name:?} holds U+0000, which Arrow interfaces cannot carry")]
@@ -139,12 +132,8 @@ pub enum FormatError {
     IndexSections { kind: u32 },
     #[error("the index has the byte {found:#04x} at {offset}, between its sections; allowed: 0")]
     IndexPadding { offset: u64, found: u8 },
-    #[error("index entry {sample} is {found}; by the footer of its shard it is {expected}")]
-    IndexFooter {
-        sample: u64,
-        found: String,
-        expected: String,
-    },
+    #[error("the index is of the cache {found}, the manifest of the cache {expected}")]
+    IndexIdentity { expected: String, found: String },
 
     // entry_invalid
     #[error("index entry {sample}: shard {shard}, but there are {shards}")]
@@ -166,6 +155,12 @@ pub enum FormatError {
         sample: u64,
         stored_len: u64,
         raw_len: u64,
+    },
+    #[error("index entry {sample} is {found}; by the footer of its shard it is {expected}")]
+    EntryFooter {
+        sample: u64,
+        found: String,
+        expected: String,
     },
 
     // metadata_damaged
@@ -255,6 +250,8 @@ pub enum FormatError {
     },
     #[error("the shard has the byte {found:#04x} at {offset}, between its records; allowed: 0")]
     ShardPadding { offset: u64, found: u8 },
+    #[error("the shard's id by its header and footer is {expected}, its trailer says {found}")]
+    ShardId { expected: String, found: String },
     #[error("shard footer, record {record}: {stored_len} stored bytes cannot stand for {raw_len}")]
     ShardRecord {
         record: u64,
@@ -273,8 +270,6 @@ pub enum FormatError {
     // shard_mismatch
     #[error("the shard's id is {found}, the manifest names {expected}")]
     ShardMismatch { expected: String, found: String },
-    #[error("the shard's id by its header and footer is {expected}, its trailer says {found}")]
-    ShardId { expected: String, found: String },
 
     // record_damaged
     #[error("the record's {stored_len} stored bytes do not decode to {raw_len}")]
@@ -303,8 +298,6 @@ pub enum FormatError {
     },
 
     // identity_mismatch
-    #[error("the index is of the cache {found}, the manifest of the cache {expected}")]
-    IndexIdentity { expected: String, found: String },
     #[error("the contents have the identity {found}, the manifest says {stated}")]
     IdentityMismatch { stated: String, found: String },
 }
@@ -314,20 +307,19 @@ impl FormatError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Self::ManifestShort { .. } | Self::ManifestTail | Self::ManifestDigest { .. } => {
-                "manifest_damaged"
-            }
+            Self::ManifestShort { .. }
+            | Self::ManifestTail
+            | Self::ManifestDigest { .. }
+            | Self::ManifestPrefix => "manifest_damaged",
             Self::VersionUnsupported { .. } => "version_unsupported",
             Self::FeatureUnsupported { .. } => "feature_unsupported",
-            Self::ManifestPrefix
-            | Self::ManifestJson { .. }
+            Self::ManifestJson { .. }
             | Self::ManifestMember { .. }
             | Self::ManifestSum { .. }
-            | Self::FieldCount { .. } => "manifest_invalid",
-            Self::FileName { .. }
             | Self::ShardNameTwice { .. }
             | Self::FieldTwice { .. }
-            | Self::ShardName { .. }
+            | Self::FieldCount { .. } => "manifest_invalid",
+            Self::ShardName { .. }
             | Self::FieldNameNul { .. }
             | Self::FieldNameReserved { .. }
             | Self::FieldNameLong { .. } => "name_invalid",
@@ -342,11 +334,12 @@ impl FormatError {
             | Self::IndexSection { .. }
             | Self::IndexSections { .. }
             | Self::IndexPadding { .. }
-            | Self::IndexFooter { .. } => "index_invalid",
+            | Self::IndexIdentity { .. } => "index_invalid",
             Self::EntryShard { .. }
             | Self::EntryOffset { .. }
             | Self::EntryEnd { .. }
-            | Self::EntryLengths { .. } => "entry_invalid",
+            | Self::EntryLengths { .. }
+            | Self::EntryFooter { .. } => "entry_invalid",
             Self::MetadataBlockChecksum { .. } => "metadata_damaged",
             Self::MetadataMagic
             | Self::MetadataBounds { .. }
@@ -368,13 +361,14 @@ impl FormatError {
             Self::ShardField { .. }
             | Self::ShardRecord { .. }
             | Self::ShardPadding { .. }
+            | Self::ShardId { .. }
             | Self::ShardChain { .. } => "shard_invalid",
-            Self::ShardMismatch { .. } | Self::ShardId { .. } => "shard_mismatch",
+            Self::ShardMismatch { .. } => "shard_mismatch",
             Self::RecordDecode { .. } | Self::RecordChecksum { .. } | Self::Record { .. } => {
                 "record_damaged"
             }
             Self::FileChecksum { .. } | Self::FileDigest { .. } => "checksum_mismatch",
-            Self::IndexIdentity { .. } | Self::IdentityMismatch { .. } => "identity_mismatch",
+            Self::IdentityMismatch { .. } => "identity_mismatch",
         }
     }
 }
@@ -392,7 +386,9 @@ mod tests {
                 supported: 1,
             },
             FormatError::FeatureUnsupported { features: vec![] },
-            FormatError::ManifestPrefix,
+            FormatError::FieldTwice {
+                name: String::new(),
+            },
             FormatError::ShardName {
                 name: String::new(),
             },

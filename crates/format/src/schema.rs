@@ -184,7 +184,7 @@ mod tests {
         }
         assert_eq!(code(&["x".repeat(1024).as_str()]), "");
         assert_eq!(code(&["x".repeat(1025).as_str()]), "name_invalid");
-        assert_eq!(code(&["a", "b", "a"]), "name_invalid");
+        assert_eq!(code(&["a", "b", "a"]), "manifest_invalid");
     }
 
     #[test]

@@ -115,8 +115,8 @@ impl<'a> IndexView<'a> {
     /// Checks the bytes of the whole index file.
     ///
     /// # Errors
-    /// Codes `index_damaged`, `index_invalid`, `version_unsupported`, `feature_unsupported`,
-    /// `identity_mismatch` and `checksum_mismatch`.
+    /// Codes `index_damaged`, `index_invalid`, `version_unsupported`, `feature_unsupported` and
+    /// `checksum_mismatch`.
     pub fn verify(bytes: &'a [u8], manifest: &Manifest) -> Result<Self, FormatError> {
         let header = IndexHeader::decode(bytes, bytes.len() as u64, Some(manifest))?;
         let sums = |section: &Section| {
@@ -277,7 +277,7 @@ pub fn verify_shard(
     for (sample, (entry, raw_len)) in (first..).zip(footer.index_entries(position)) {
         let found = index.get(sample);
         if found != Some((entry, raw_len)) {
-            return Err(FormatError::IndexFooter {
+            return Err(FormatError::EntryFooter {
                 sample,
                 found: format!("{found:?}"),
                 expected: format!("{:?}", (entry, raw_len)),

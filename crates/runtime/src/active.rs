@@ -171,6 +171,19 @@ impl ActiveTable {
         }
     }
 
+    /// Whether the rows are every sample once, in order, whatever the weights.
+    pub(crate) fn is_all_samples(&self) -> bool {
+        matches!(self.rows, Rows::All)
+    }
+
+    /// The weight of all rows, where they have one.
+    pub(crate) fn equal_weight(&self) -> Option<f64> {
+        match self.weights {
+            Weights::Equal(weight) => Some(weight),
+            Weights::Each(_) => None,
+        }
+    }
+
     /// The weights, `None` when all are equal.
     pub(crate) fn weights(&self) -> Option<&Arc<[f64]>> {
         match &self.weights {

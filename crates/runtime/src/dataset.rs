@@ -73,11 +73,17 @@ impl Window {
         self.start
     }
 
-    /// Number of positions, at least 1.
-    // A window is never empty, so `is_empty` would say nothing.
+    /// Number of positions.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> u64 {
         self.len
+    }
+
+    /// The same window without what would be left over after batches of `size`; it may be empty.
+    #[must_use]
+    pub fn whole_batches(mut self, size: u64) -> Self {
+        self.len -= self.len % size.max(1);
+        self
     }
 
     /// The table that the positions are drawn from.
@@ -149,11 +155,10 @@ impl Dataset {
         let mut caches = Vec::with_capacity(paths.len());
         for path in &paths {
             cancel.check()?;
-            let cache = Cache::open(path, cache_options)?;
             if options.validate_cache {
-                verify(&cache, cancel)?;
+                verify(path, cache_options, cancel)?;
             }
-            caches.push(Arc::new(cache));
+            caches.push(Arc::new(Cache::open(path, cache_options)?));
         }
         let loaded = Arc::new(Loaded::new(caches, options.verify_payloads)?);
         let table = Arc::new(ActiveTable::all(loaded.numbering().clone()));
@@ -326,7 +331,7 @@ impl Dataset {
     /// [`Error::Damaged`] for metadata that can't be read.
     pub fn export(&self) -> Result<Vec<RecordBatch>> {
         mapped::ensure_guard();
-        export::table(&self.loaded, &self.table())
+        export::table(&self.pool, &self.loaded, &self.table())
     }
 
     /// The columns `cache_id`, `sample_id` and `weight` of the active table.

@@ -2,7 +2,10 @@
 //!
 //! Text is Utf8View: Polars takes it as it is, where LargeUtf8 would cost it a pass.
 
-use std::sync::Arc;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use arrow_array::builder::make_view;
 use arrow_array::{
@@ -15,22 +18,33 @@ use dataset_rt_format::{Field, FieldType};
 
 use crate::active::{ActiveTable, CACHE_ID, SAMPLE_ID, SampleRef, WEIGHT};
 use crate::error::{Error, Result};
+use crate::mapped;
+use crate::pool::Pool;
 use crate::reader::{GatheredColumn, GatheredColumns, Loaded, Values};
 
-/// Rows of an exported batch: text of that many rows stays below the 2 GiB that a view can point into.
+/// Rows of an exported batch.
 const BATCH_ROWS: u64 = 65_536;
 /// A batch ends before its text would pass what a view can point into, whatever the number of rows.
 const MAX_BATCH_TEXT: usize = i32::MAX as usize;
 
-/// The whole active table: ids, fields, weight.
-pub(crate) fn table(loaded: &Loaded, table: &ActiveTable) -> Result<Vec<RecordBatch>> {
+/// The whole active table: ids, fields, weight. Workers of the pool that have nothing else to do help.
+pub(crate) fn table(
+    pool: &Pool,
+    loaded: &Arc<Loaded>,
+    table: &Arc<ActiveTable>,
+) -> Result<Vec<RecordBatch>> {
     let schema = table_schema(loaded.fields());
-    let mut batches = Vec::new();
-    for rows in chunks(table.len(), BATCH_ROWS) {
-        let samples = samples_of(table, rows.clone());
-        push_table(loaded, table, &schema, rows, &samples, &mut batches)?;
-    }
-    Ok(batches)
+    let chunks = chunks(loaded, table);
+    let (loaded, table, shared) = (loaded.clone(), table.clone(), chunks.clone());
+    let batches = shared_work(pool, chunks.len(), move |at| {
+        mapped::ensure_guard();
+        let mut batches = Vec::new();
+        if let Some(rows) = shared.get(at) {
+            push_table(&loaded, &table, &schema, rows.clone(), &mut batches)?;
+        }
+        Ok(batches)
+    })?;
+    Ok(batches.into_iter().flatten().collect())
 }
 
 /// One batch of the table, or more where its text is too long for one.
@@ -38,37 +52,146 @@ fn push_table(
     loaded: &Loaded,
     table: &ActiveTable,
     schema: &SchemaRef,
-    rows: std::ops::Range<u64>,
-    samples: &[SampleRef],
+    rows: Range<u64>,
     batches: &mut Vec<RecordBatch>,
 ) -> Result<()> {
-    let gathered = GatheredColumns::gather(loaded, samples)?;
-    if gathered.text_is_too_long() && samples.len() > 1 {
-        let half = samples.len() / 2;
-        let middle = rows.start + half as u64;
-        let (first, second) = samples.split_at(half);
-        push_table(loaded, table, schema, rows.start..middle, first, batches)?;
-        return push_table(loaded, table, schema, middle..rows.end, second, batches);
+    let count = usize::try_from(rows.end - rows.start).unwrap_or(usize::MAX);
+    let run = if table.is_all_samples() {
+        table.sample(rows.start)
+    } else {
+        None
+    };
+    let (ids, gathered) = match run {
+        Some(first) => (
+            ids_of_run(first, count),
+            GatheredColumns::gather_run(loaded, first, count)?,
+        ),
+        None => {
+            let samples = samples_of(table, rows.clone());
+            (
+                id_columns(&samples),
+                GatheredColumns::gather(loaded, &samples)?,
+            )
+        }
+    };
+    if gathered.text_is_too_long() && count > 1 {
+        let middle = rows.start + (count / 2) as u64;
+        push_table(loaded, table, schema, rows.start..middle, batches)?;
+        return push_table(loaded, table, schema, middle..rows.end, batches);
     }
-    let mut columns = id_columns(samples);
+    let mut columns = ids;
     for column in gathered.columns {
         columns.push(column.into_arrow()?);
     }
     columns.push(weight_column(table, rows));
-    batches.push(batch(schema.clone(), columns, samples.len())?);
+    batches.push(batch(schema.clone(), columns, count)?);
     Ok(())
 }
 
 /// Ids and weights of the active table.
 pub(crate) fn rows(table: &ActiveTable) -> Result<Vec<RecordBatch>> {
     let schema = table_schema(&[]);
-    let chunk = |rows: std::ops::Range<u64>| {
+    let chunk = |rows: Range<u64>| {
         let samples = samples_of(table, rows.clone());
         let mut columns = id_columns(&samples);
         columns.push(weight_column(table, rows));
         batch(schema.clone(), columns, samples.len())
     };
-    chunks(table.len(), BATCH_ROWS * 16).map(chunk).collect()
+    pieces(0..table.len(), BATCH_ROWS * 16).map(chunk).collect()
+}
+
+/// Rows of each exported batch. In a table of all samples none spans two caches, so that each is one run.
+fn chunks(loaded: &Loaded, table: &ActiveTable) -> Vec<Range<u64>> {
+    if !table.is_all_samples() {
+        return pieces(0..table.len(), BATCH_ROWS).collect();
+    }
+    let mut start = 0;
+    let mut chunks = Vec::new();
+    for cache in loaded.caches() {
+        let end = start + cache.samples();
+        chunks.extend(pieces(start..end, BATCH_ROWS));
+        start = end;
+    }
+    chunks
+}
+
+fn pieces(rows: Range<u64>, size: u64) -> impl Iterator<Item = Range<u64>> {
+    let Range { start, end } = rows;
+    let count = (end - start).div_ceil(size);
+    (0..count).map(move |at| start + at * size..(start + (at + 1) * size).min(end))
+}
+
+/// What the threads that share a piece of work know together.
+struct Shared<T> {
+    next: AtomicUsize,
+    done: Mutex<Done<T>>,
+    changed: Condvar,
+}
+
+struct Done<T> {
+    results: Vec<Option<Result<T>>>,
+    missing: usize,
+}
+
+/// Runs `work` for `0 .. count` on the caller's thread and on workers that get to it, and returns the results in
+/// order. The caller waits only for what a worker has begun.
+fn shared_work<T: Send + 'static>(
+    pool: &Pool,
+    count: usize,
+    work: impl Fn(usize) -> Result<T> + Send + Sync + 'static,
+) -> Result<Vec<T>> {
+    let results = (0..count).map(|_| None).collect();
+    let shared = Arc::new(Shared {
+        next: AtomicUsize::new(0),
+        done: Mutex::new(Done {
+            results,
+            missing: count,
+        }),
+        changed: Condvar::new(),
+    });
+    let shared_by_jobs = shared.clone();
+    let run = Arc::new(move || {
+        loop {
+            let at = shared_by_jobs.next.fetch_add(1, Ordering::Relaxed);
+            if at >= count {
+                return;
+            }
+            let result = catch_unwind(AssertUnwindSafe(|| work(at)))
+                .unwrap_or_else(|_| Err(Error::Internal("exporting metadata panicked".to_owned())));
+            let mut done = shared_by_jobs
+                .done
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            if let Some(place) = done.results.get_mut(at) {
+                *place = Some(result);
+            }
+            done.missing -= 1;
+            if done.missing == 0 {
+                shared_by_jobs.changed.notify_all();
+            }
+        }
+    });
+    for _ in 0..pool.num_workers().min(count.saturating_sub(1)) {
+        let run = run.clone();
+        pool.submit(move || run())?;
+    }
+    run();
+    let mut done = shared.done.lock().unwrap_or_else(PoisonError::into_inner);
+    while done.missing > 0 {
+        done = shared
+            .changed
+            .wait(done)
+            .unwrap_or_else(PoisonError::into_inner);
+    }
+    let lost = || {
+        Err(Error::Internal(
+            "a part of the export is missing".to_owned(),
+        ))
+    };
+    done.results
+        .iter_mut()
+        .map(|result| result.take().unwrap_or_else(lost))
+        .collect()
 }
 
 /// The fields of some samples.
@@ -177,20 +300,28 @@ fn id_columns(samples: &[SampleRef]) -> Vec<ArrayRef> {
     ]
 }
 
-fn weight_column(table: &ActiveTable, rows: std::ops::Range<u64>) -> ArrayRef {
-    let weights: Vec<f64> = rows.map(|row| table.weight(row).unwrap_or(1.0)).collect();
+fn ids_of_run(first: SampleRef, count: usize) -> Vec<ArrayRef> {
+    let caches = vec![u64::from(first.cache); count];
+    let ids: Vec<u64> = (first.sample..first.sample + count as u64).collect();
+    vec![
+        Arc::new(UInt64Array::from(caches)),
+        Arc::new(UInt64Array::from(ids)),
+    ]
+}
+
+fn weight_column(table: &ActiveTable, rows: Range<u64>) -> ArrayRef {
+    let weights = match table.equal_weight() {
+        Some(weight) => vec![weight; usize::try_from(rows.end - rows.start).unwrap_or(0)],
+        None => rows.map(|row| table.weight(row).unwrap_or(1.0)).collect(),
+    };
     Arc::new(Float64Array::from(weights))
 }
 
-fn samples_of(table: &ActiveTable, rows: std::ops::Range<u64>) -> Vec<SampleRef> {
+fn samples_of(table: &ActiveTable, rows: Range<u64>) -> Vec<SampleRef> {
     let rows: Vec<u64> = rows.collect();
     let mut samples = Vec::new();
     table.samples_of(&rows, &mut samples);
     samples
-}
-
-fn chunks(len: u64, size: u64) -> impl Iterator<Item = std::ops::Range<u64>> {
-    (0..len.div_ceil(size)).map(move |chunk| chunk * size..((chunk + 1) * size).min(len))
 }
 
 fn batch(schema: SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {

@@ -92,6 +92,15 @@ impl Folder {
         }
     }
 
+    /// What [`Directory::stat`] says of a file below the folder.
+    pub(crate) fn stat(&self, relative: &str) -> Result<FileId> {
+        let directory = self.open()?;
+        match relative.split_once('/') {
+            Some((sub, name)) => directory.open_directory(sub)?.stat(name),
+            None => directory.stat(relative),
+        }
+    }
+
     pub(crate) fn file_path(&self, relative: &str) -> PathBuf {
         self.path.join(relative)
     }
@@ -209,9 +218,17 @@ impl RegularFile {
         if offset.checked_add(len).is_none_or(|end| end > self.id.size) {
             return Err(self.read_error(io::ErrorKind::UnexpectedEof.into(), offset));
         }
-        let len = usize::try_from(len)
-            .map_err(|_| Error::Internal("a range larger than memory".to_owned()))?;
-        let mut bytes = vec![0; len];
+        // A file may claim more than there is memory: that must be an error, not the end of the process.
+        let mut bytes = Vec::new();
+        usize::try_from(len)
+            .ok()
+            .and_then(|len| {
+                bytes
+                    .try_reserve_exact(len)
+                    .ok()
+                    .map(|()| bytes.resize(len, 0))
+            })
+            .ok_or_else(|| Error::io("read", &self.path, io::ErrorKind::OutOfMemory.into()))?;
         self.read_exact_at(&mut bytes, offset)?;
         Ok(bytes)
     }

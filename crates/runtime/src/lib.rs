@@ -27,7 +27,7 @@ pub use pool::{MAX_WORKERS, Pool};
 pub use reader::{
     Block, BlockSizing, BlockStream, Cache, CacheOptions, GatheredColumns, MAX_BLOCK_BYTES,
     MAX_BLOCK_SAMPLES, MAX_PREFETCH_BYTES, PayloadBuffers, Poll, ReadPlan, VecBuffers, Waiter,
-    find_problems, verify,
+    verify,
 };
 pub use sampler::{
     CACHE_HEADS, LoaderPart, MAX_ROWS, Mode, POSITION_FORMAT, POSITION_VERSION, POSITIONS,

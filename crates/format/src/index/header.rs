@@ -140,8 +140,8 @@ impl IndexHeader {
     /// manifest is known, the index must agree with it.
     ///
     /// # Errors
-    /// Codes `index_damaged`, `version_unsupported`, `feature_unsupported`, `index_invalid` and
-    /// `identity_mismatch`.
+    /// Codes `index_damaged`, `version_unsupported`, `feature_unsupported` and
+    /// `index_invalid`.
     pub fn decode(
         head: &[u8],
         file_len: u64,
@@ -186,14 +186,13 @@ impl IndexHeader {
             table.push(section);
         }
         let checked = || {
-            if version > BINARY_VERSION {
+            if version != BINARY_VERSION {
                 let found = u64::from(version);
                 return Err(FormatError::VersionUnsupported {
                     found,
                     supported: FORMAT_VERSION,
                 });
             }
-            expect("version", u64::from(version), u64::from(BINARY_VERSION))?;
             expect("reserved", reserved, 0)?;
             if required != 0 {
                 let features = vec![format!("index flags {required:#010x}")];

@@ -211,7 +211,7 @@ fn rules_behind_a_right_checksum() {
     // The first row of the table is at 128: kind, flags, offset, length, crc, reserved.
     for (what, at, bytes, code) in [
         ("version 2", 8, &[2, 0][..], "version_unsupported"),
-        ("version 0", 8, &[0, 0], "index_invalid"),
+        ("version 0", 8, &[0, 0], "version_unsupported"),
         ("codec", 10, &[2], "index_invalid"),
         ("align", 11, &[13], "index_invalid"),
         ("flags", 12, &[0, 0, 0, 1], "feature_unsupported"),

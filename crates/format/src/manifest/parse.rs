@@ -10,12 +10,13 @@ use super::members::Members;
 use super::{FileInfo, Manifest, PREFIX, ShardInfo, SourceInfo, TAIL_END, TAIL_LEN, TAIL_START};
 use crate::codec::Codec;
 use crate::constants::{
-    FORMAT_VERSION, MAX_ALIGN, MAX_FIELDS, MAX_SHARDS, SHARD_HEADER_LEN, SHARD_SIZE_LIMIT,
+    FORMAT_VERSION, MAX_ALIGN, MAX_FIELDS, MAX_INTEGER, MAX_SHARDS, SHARD_HEADER_LEN,
+    SHARD_SIZE_LIMIT,
 };
 use crate::cursor::{hex, parse_hex};
 use crate::error::FormatError;
 use crate::layout::{INDEX_FILE, METADATA_FILE, check_shard_name};
-use crate::schema::{Field, FieldType, Schema};
+use crate::schema::{Field, FieldType, Schema, check_field_name};
 use crate::shard::shard_file_size;
 
 impl Manifest {
@@ -43,22 +44,18 @@ impl Manifest {
         if !required.is_empty() {
             return Err(FormatError::FeatureUnsupported { features: required });
         }
-        let members = members(&root, optional)?;
-        check_count(members.fields.len(), members.manifest.shards.len())?;
-        let schema = Schema::new(members.fields)?;
-        for (member, found, allowed) in members.file_names {
-            if found != allowed {
-                let found = found.to_owned();
-                return Err(FormatError::FileName {
-                    member,
-                    found,
-                    allowed,
-                });
-            }
-        }
+        let (manifest, fields) = members(&root, optional)?;
+        check_count(fields.len(), manifest.shards.len())?;
+        fields
+            .iter()
+            .try_for_each(|field| check_field_name(&field.name))?;
+        manifest
+            .shards
+            .iter()
+            .try_for_each(|shard| check_shard_name(&shard.name))?;
         let manifest = Self {
-            schema,
-            ..members.manifest
+            schema: Schema::new(fields)?,
+            ..manifest
         };
         manifest.check_shards()?;
         Ok(manifest)
@@ -73,12 +70,11 @@ impl Manifest {
         Self::parse(&self.to_bytes()).map(drop)
     }
 
-    /// Checks names and sums of the shards.
+    /// Checks that shards have different names and that their samples add up.
     fn check_shards(&self) -> Result<(), FormatError> {
         let mut names = HashSet::with_capacity(self.shards.len());
         let mut sum = 0_u64;
         for shard in &self.shards {
-            check_shard_name(&shard.name)?;
             if !names.insert(shard.name.as_str()) {
                 return Err(FormatError::ShardNameTwice {
                     name: shard.name.clone(),
@@ -144,23 +140,29 @@ fn version(bytes: &[u8]) -> Result<u64, FormatError> {
     let text = rest
         .get(..digits)
         .and_then(|digits| std::str::from_utf8(digits).ok());
-    let plain = text.filter(|text| (1..=10).contains(&digits) && !text.starts_with('0'));
-    let version = plain.and_then(|text| text.parse::<u64>().ok());
-    match version {
-        Some(version) if rest.get(digits) == Some(&b',') => Ok(version),
-        _ => Err(FormatError::ManifestPrefix),
+    let text = text.unwrap_or_default();
+    match text.parse::<u64>() {
+        Ok(version)
+            if version <= MAX_INTEGER
+                && (text == "0" || !text.starts_with('0'))
+                && rest.get(digits) == Some(&b',') =>
+        {
+            Ok(version)
+        }
+        _ => Err(FormatError::ManifestMember {
+            member: "version".to_owned(),
+            found: format!("{text:?}, or has something else than a comma behind it"),
+            allowed: "an integer up to 2^53-1 without leading zeros".to_owned(),
+        }),
     }
 }
 
-/// Members whose types, ranges and forms are right, and whose names are not yet checked.
-struct Parsed<'a> {
-    manifest: Manifest,
-    fields: Vec<Field>,
-    /// Member, what it says, what it must say.
-    file_names: [(&'static str, &'a str, &'static str); 2],
-}
-
-fn members<'a>(root: &Members<'a>, optional: Vec<String>) -> Result<Parsed<'a>, FormatError> {
+/// Members whose types, ranges and forms are right, and whose names are not yet checked. The fields are
+/// apart from the manifest, whose schema is still empty.
+fn members(
+    root: &Members<'_>,
+    optional: Vec<String>,
+) -> Result<(Manifest, Vec<Field>), FormatError> {
     let source = root.object("source")?;
     let fingerprint = match source.get("fingerprint") {
         Some(Value::Null) => None,
@@ -193,27 +195,11 @@ fn members<'a>(root: &Members<'a>, optional: Vec<String>) -> Result<Parsed<'a>, 
         user: user(root)?,
         media_type: root.optional_text("media_type")?,
         align: alignment(root)?,
-        metadata: file(&root.object("metadata")?)?,
-        index: file(&root.object("index")?)?,
+        metadata: named_file(root, "metadata", METADATA_FILE)?,
+        index: named_file(root, "index", INDEX_FILE)?,
         shards: shards(root, codec)?,
     };
-    let file_names = [
-        (
-            "metadata.name",
-            root.object("metadata")?.text("name")?,
-            METADATA_FILE,
-        ),
-        (
-            "index.name",
-            root.object("index")?.text("name")?,
-            INDEX_FILE,
-        ),
-    ];
-    Ok(Parsed {
-        manifest,
-        fields: fields(root)?,
-        file_names,
-    })
+    Ok((manifest, fields(root)?))
 }
 
 fn fields(root: &Members<'_>) -> Result<Vec<Field>, FormatError> {
@@ -250,6 +236,14 @@ fn alignment(root: &Members<'_>) -> Result<u8, FormatError> {
     (0..=MAX_ALIGN)
         .find(|align| bytes == 1 << *align)
         .ok_or_else(|| root.error("alignment", "a power of two in 1..=4096"))
+}
+
+fn named_file(root: &Members<'_>, member: &str, name: &str) -> Result<FileInfo, FormatError> {
+    let members = root.object(member)?;
+    if members.text("name")? != name {
+        return Err(members.error("name", name));
+    }
+    file(&members)
 }
 
 fn file(file: &Members<'_>) -> Result<FileInfo, FormatError> {

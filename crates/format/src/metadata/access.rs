@@ -99,26 +99,17 @@ impl<'a> ColumnSlices<'a> {
         at.is_none_or(|at| self.nulls.is_some_and(|nulls| !bit(nulls, at)))
     }
 
-    /// Checks every value, and that `validity`, where it has bytes, shows `null_count` nulls.
+    /// Checks every value, and that `null_count` of them are null.
     ///
     /// # Errors
-    /// [`FormatError::MetadataBuffer`], [`FormatError::NullCount`], or what [`value`](Self::value)
-    /// returns for the first bad value.
-    pub fn check(&self, validity: &[u8], null_count: u64) -> Result<(), FormatError> {
-        if !validity.is_empty() {
-            check_len(
-                "validity buffer",
-                validity,
-                self.rows.div_ceil(8),
-                self.rows,
-            )?;
-            let found = zero_bits(validity, self.rows);
-            if found != null_count {
-                return Err(FormatError::NullCount {
-                    stated: null_count,
-                    found,
-                });
-            }
+    /// [`FormatError::NullCount`], or what [`value`](Self::value) returns for the first bad value.
+    pub fn check(&self, null_count: u64) -> Result<(), FormatError> {
+        let found = self.nulls.map_or(0, |nulls| zero_bits(nulls, self.rows));
+        if found != null_count {
+            return Err(FormatError::NullCount {
+                stated: null_count,
+                found,
+            });
         }
         if self.field_type == FieldType::Utf8 {
             // Offsets of null slots too: they are part of the chain.

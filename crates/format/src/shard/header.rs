@@ -81,7 +81,7 @@ impl ShardHeader {
                     found,
                 });
             }
-            if version > BINARY_VERSION {
+            if version != BINARY_VERSION {
                 let found = u64::from(version);
                 return Err(FormatError::VersionUnsupported {
                     found,
@@ -91,9 +91,6 @@ impl ShardHeader {
             if required != 0 {
                 let features = vec![format!("shard flags {required:#010x}")];
                 return Err(FormatError::FeatureUnsupported { features });
-            }
-            if version != BINARY_VERSION {
-                return Err(rule("version", u64::from(version), "1"));
             }
             if let Some(byte) = reserved.iter().find(|byte| **byte != 0) {
                 return Err(rule("reserved", u64::from(*byte), "0"));

@@ -161,15 +161,12 @@ impl ShardTrailer {
                 let (expected, found) = (hex(&expected.id), hex(&id));
                 return Err(FormatError::ShardMismatch { expected, found });
             }
-            if version > u32::from(BINARY_VERSION) {
+            if version != u32::from(BINARY_VERSION) {
                 let found = u64::from(version);
                 return Err(FormatError::VersionUnsupported {
                     found,
                     supported: FORMAT_VERSION,
                 });
-            }
-            if version != u32::from(BINARY_VERSION) {
-                return Err(rule("version", u64::from(version), "1"));
             }
             if flags & !LAST_OF_PART != 0 {
                 return Err(rule("flags", u64::from(flags), "0, 1"));

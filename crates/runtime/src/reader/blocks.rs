@@ -58,7 +58,7 @@ pub(crate) trait BlockSource: Send + Sync + 'static {
     /// Whether filling the block is copying alone, so that the consumer may do it.
     fn is_resident(work: &Self::Work) -> bool;
     /// Reads all payloads. `stop` asks to leave early: nobody wants the block any more.
-    fn fill<B: PayloadBuffers>(&self, work: &mut Self::Work, buffers: &mut B, stop: &AtomicBool);
+    fn fill(&self, work: &mut Self::Work, buffers: &mut dyn PayloadBuffers, stop: &AtomicBool);
     /// Notes that something went wrong with the whole block. (After a fork the child goes on with the same source,
     /// which therefore holds no lock that another thread could have taken.)
     fn fail(&self, work: &mut Self::Work, message: &str);

@@ -138,16 +138,8 @@ impl Cache {
         &self.shards
     }
 
-    pub(crate) fn folder(&self) -> &Folder {
-        &self.folder
-    }
-
     pub(crate) fn uses_mmap(&self) -> bool {
         self.use_mmap
-    }
-
-    pub(crate) fn entries(&self) -> &Region {
-        &self.entries
     }
 
     /// Starts to load a sample's index entry.
@@ -210,32 +202,31 @@ impl std::fmt::Debug for Cache {
 fn read_manifest(folder: &Folder, directory: &Directory) -> Result<Manifest> {
     let file = match directory.open_file(MANIFEST_FILE) {
         Ok(file) => file,
-        Err(Error::Damaged {
-            source: FormatError::FileMissing { .. },
-            ..
-        }) if is_foreign(directory) => {
-            return Err(Error::NotFound {
-                path: folder.path().to_path_buf(),
-                message: format!("there is no cache: the folder has no {MANIFEST_FILE}"),
-            });
-        }
-        Err(error) => return Err(error),
+        Err(error) => return Err(explain_missing_manifest(folder, error)),
     };
     let bytes = file.read_vec(0, file.id().size)?;
     Manifest::parse(&bytes).map_err(|source| Error::damaged(file.path(), source))
 }
 
-/// Whether a folder without a manifest has none of the other files of a cache either.
-fn is_foreign(directory: &Directory) -> bool {
-    [MANIFEST_FILE, METADATA_FILE, INDEX_FILE]
+/// A folder that has none of a cache's files is no broken cache, but no cache at all.
+pub(crate) fn explain_missing_manifest(folder: &Folder, error: Error) -> Error {
+    let is_absent = |name: &&str| match folder.stat(name) {
+        Err(Error::Damaged {
+            source: FormatError::FileMissing { name: missing },
+            ..
+        }) => missing == **name,
+        _ => false,
+    };
+    if ![MANIFEST_FILE, METADATA_FILE, INDEX_FILE]
         .iter()
-        .all(|name| {
-            matches!(
-                directory.stat(name),
-                Err(Error::Damaged { source: FormatError::FileMissing { name: missing }, .. })
-                    if missing == *name
-            )
-        })
+        .all(is_absent)
+    {
+        return error;
+    }
+    Error::NotFound {
+        path: folder.path().to_path_buf(),
+        message: format!("there is no cache: the folder has no {MANIFEST_FILE}"),
+    }
 }
 
 /// Every shard is there and has its size: one system call each.
@@ -264,8 +255,7 @@ impl Index {
         let start = file.read_vec(0, INDEX_HEADER_LEN.min(size))?;
         let head_len = index_head_len(&start, size).map_err(damaged)?;
         let head = file.read_vec(0, head_len)?;
-        let header = IndexHeader::decode(&head, size).map_err(damaged)?;
-        header.check_manifest(manifest).map_err(damaged)?;
+        let header = IndexHeader::decode(&head, size, Some(manifest)).map_err(damaged)?;
         let sums = |section: &dataset_rt_format::Section| {
             let bytes = file.read_vec(section.offset, section.length)?;
             section.check_crc(&bytes).map_err(damaged)?;

@@ -76,13 +76,27 @@ impl GatheredColumns {
 
     /// Copies the metadata of samples that exist.
     pub(crate) fn gather(loaded: &Loaded, samples: &[SampleRef]) -> Result<Self> {
-        let spans = spans(loaded, samples)?;
+        Self::of_spans(loaded, &spans(loaded, samples)?, samples.len())
+    }
+
+    /// Copies the metadata of `count` samples that follow each other.
+    pub(crate) fn gather_run(loaded: &Loaded, first: SampleRef, count: usize) -> Result<Self> {
+        Self::of_spans(loaded, &spans_of_run(loaded, first, count)?, count)
+    }
+
+    fn of_spans(loaded: &Loaded, spans: &[Span<'_>], rows: usize) -> Result<Self> {
         let mut columns = Vec::with_capacity(loaded.fields().len());
         for (at, field) in loaded.fields().iter().enumerate() {
-            let mut column = GatheredColumn::new(field.field_type, samples.len())?;
+            let mut column = GatheredColumn::new(field.field_type, rows)?;
             for (i, span) in spans.iter().enumerate() {
                 if let Some(later) = spans.get(i + AHEAD) {
                     later.prefetch(loaded, at, field.field_type);
+                }
+                if field.field_type == FieldType::Utf8
+                    && let Some(later) = spans.get(i + AHEAD / 2)
+                    && let Some(part) = later.column(loaded, at)
+                {
+                    part.metadata.prefetch_text(part.column, later.rows.start);
                 }
                 match span.column(loaded, at) {
                     Some(part) => column.copy(span, part)?,
@@ -95,10 +109,7 @@ impl GatheredColumns {
         for cache in loaded.caches() {
             cache.metadata().region().intact()?;
         }
-        Ok(Self {
-            rows: samples.len(),
-            columns,
-        })
+        Ok(Self { rows, columns })
     }
 }
 
@@ -154,6 +165,28 @@ impl<'a> Span<'a> {
                 .prefetch(part.column.values.start + at);
         }
     }
+}
+
+fn spans_of_run<'a>(loaded: &'a Loaded, first: SampleRef, count: usize) -> Result<Vec<Span<'a>>> {
+    let mut spans = Vec::new();
+    let Some(cache) = loaded.cache(first.cache) else {
+        return Err(Error::Internal("a sample without a cache".to_owned()));
+    };
+    let metadata = cache.metadata();
+    let mut sample = first.sample;
+    let end = first.sample.saturating_add(count as u64);
+    while sample < end {
+        let place = metadata.place(sample)?;
+        let rows = place.row..place.batch.rows.min(place.row + (end - sample));
+        sample += rows.end - rows.start;
+        spans.push(Span {
+            cache: first.cache,
+            metadata,
+            columns: &place.batch.columns,
+            rows,
+        });
+    }
+    Ok(spans)
 }
 
 fn spans<'a>(loaded: &'a Loaded, samples: &[SampleRef]) -> Result<Vec<Span<'a>>> {
@@ -252,9 +285,15 @@ impl GatheredColumn {
         let words = column.values.start + rows.start * 8..column.values.start + rows.end * 8;
         match &mut self.values {
             Values::Bool(values) => {
-                for row in rows {
-                    values.push(metadata.bit(&column.values, row)?);
-                }
+                let bytes = column.values.start + rows.start / 8
+                    ..column.values.start + rows.end.div_ceil(8);
+                let bytes = region.bytes(bytes)?;
+                let skipped = usize::try_from(rows.start % 8).unwrap_or(0);
+                let count = usize::try_from(rows.end - rows.start).unwrap_or(0);
+                let bits = bytes
+                    .iter()
+                    .flat_map(|byte| (0..8).map(move |bit| byte >> bit & 1 == 1));
+                values.extend(bits.skip(skipped).take(count));
             }
             Values::Int64(values) => {
                 let words = region.bytes(words)?.as_chunks().0;
@@ -285,19 +324,21 @@ impl GatheredColumn {
                 }
                 let at = column.values.start + rows.start * 4;
                 let offsets = region.bytes(at..at + (count + 1) * 4)?.as_chunks::<4>().0;
-                let mut offsets = offsets.iter().map(|offset| i32::from_le_bytes(*offset));
-                let first = offsets.next().unwrap_or(0);
-                for (row, offset) in (rows.start..).zip(offsets) {
-                    let end = offset.wrapping_sub(first);
-                    // A border inside of a character makes neither text UTF-8, though the whole is.
-                    let Some(end) = usize::try_from(end)
-                        .ok()
-                        .filter(|&e| added.is_char_boundary(e))
-                    else {
-                        return Err(metadata.not_utf8(row, at));
-                    };
-                    ends.push(i64::try_from(from + end).unwrap_or(i64::MAX));
+                let first = offsets
+                    .first()
+                    .map_or(0, |first| i32::from_le_bytes(*first));
+                let base = end_of_len(from) - i64::from(first);
+                let offsets = offsets.iter().skip(1);
+                // A border inside of a character makes neither text UTF-8, though the whole is.
+                if !added.is_ascii() {
+                    for (row, offset) in (rows.start..).zip(offsets.clone()) {
+                        let end = i32::from_le_bytes(*offset).wrapping_sub(first);
+                        if !usize::try_from(end).is_ok_and(|end| added.is_char_boundary(end)) {
+                            return Err(metadata.not_utf8(row, at));
+                        }
+                    }
                 }
+                ends.extend(offsets.map(|offset| base + i64::from(i32::from_le_bytes(*offset))));
             }
         }
         Ok(())
@@ -310,5 +351,9 @@ pub(crate) fn unknown_type(field_type: FieldType) -> Error {
 }
 
 fn end_of(bytes: &[u8]) -> i64 {
-    i64::try_from(bytes.len()).unwrap_or(i64::MAX)
+    end_of_len(bytes.len())
+}
+
+fn end_of_len(len: usize) -> i64 {
+    i64::try_from(len).unwrap_or(i64::MAX)
 }

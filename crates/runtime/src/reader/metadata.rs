@@ -104,10 +104,6 @@ impl Metadata {
         &self.region
     }
 
-    pub(crate) fn layout(&self) -> &MetadataLayout {
-        &self.layout
-    }
-
     /// The batch and the row in it of a sample.
     pub(crate) fn place(&self, sample: u64) -> Result<Place<'_>> {
         let batches = self.layout.batches();
@@ -202,17 +198,34 @@ impl Metadata {
     ) -> Result<Range<u64>> {
         let at = column.values.start + row * 4;
         let offsets = self.region.bytes(at..at + (rows + 1) * 4)?;
+        let offsets = offsets.as_chunks::<4>().0;
         let text = column.text.clone().unwrap_or(0..0);
         let limit = text.end - text.start;
-        let mut first = None;
-        let mut before = 0_i32;
-        for (row, offset) in (row..).zip(offsets.as_chunks::<4>().0) {
-            let offset = i32::from_le_bytes(*offset);
-            let start = i64::from(first.map_or(offset, |_| before));
-            let end = i64::from(offset);
+        let offset = |at: usize| {
+            offsets
+                .get(at)
+                .map_or(-1, |bytes| i32::from_le_bytes(*bytes))
+        };
+        let (first, last) = (offset(0), offset(offsets.len().wrapping_sub(1)));
+        // All at once; which row is wrong is looked for only when one is.
+        let mut before = first;
+        let mut falls = false;
+        for bytes in offsets {
+            let next = i32::from_le_bytes(*bytes);
+            falls |= next < before;
+            before = next;
+        }
+        if let (Ok(start), Ok(end)) = (u64::try_from(first), u64::try_from(last))
+            && !falls
+            && end <= limit
+            && end - start <= MAX_TEXT_VALUE
+        {
+            return Ok(text.start + start..text.start + end);
+        }
+        for (row, at_row) in (row..).zip(0..offsets.len() - 1) {
+            let (start, end) = (i64::from(offset(at_row)), i64::from(offset(at_row + 1)));
             let length = u64::try_from(end - start).ok().filter(|_| start >= 0);
-            if length.is_none() || u64::try_from(end).is_ok_and(|end| end > limit) {
-                let row = row.saturating_sub(u64::from(first.is_some()));
+            let Some(found) = length.filter(|_| end.cast_unsigned() <= limit) else {
                 let source = FormatError::TextOffsets {
                     row,
                     start,
@@ -220,20 +233,31 @@ impl Metadata {
                     limit,
                 };
                 return Err(self.region.error(source, Some(at)));
-            }
-            if let Some(found) = length.filter(|&length| length > MAX_TEXT_VALUE) {
+            };
+            if found > MAX_TEXT_VALUE {
                 let source = FormatError::TextLong {
                     found,
                     most: MAX_TEXT_VALUE,
                 };
                 return Err(self.region.error(source, Some(at)));
             }
-            first.get_or_insert(offset);
-            before = offset;
         }
-        let start = u64::try_from(first.unwrap_or(0)).unwrap_or(0);
-        let end = u64::try_from(before).unwrap_or(0);
-        Ok(text.start + start..text.start + end)
+        // Every text fits, only not all of them together.
+        let bound = |offset: i32| text.start + u64::try_from(offset).unwrap_or(0);
+        Ok(bound(first)..bound(last))
+    }
+
+    /// Starts to load the text of a row whose offset has arrived. A hint, so nothing is checked.
+    #[inline]
+    pub(crate) fn prefetch_text(&self, column: &ColumnLayout, row: u64) {
+        let at = column.values.start + row * 4;
+        if let Ok(bytes) = self.region.unchecked(at..at + 4)
+            && let Some(bytes) = bytes.first_chunk()
+            && let Some(text) = &column.text
+        {
+            let offset = u64::from(u32::from_le_bytes(*bytes));
+            self.region.prefetch(text.start.wrapping_add(offset));
+        }
     }
 
     pub(crate) fn not_utf8(&self, row: u64, offset: u64) -> Error {

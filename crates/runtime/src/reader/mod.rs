@@ -17,7 +17,7 @@ pub use cache::{Cache, CacheOptions};
 pub use columns::GatheredColumns;
 pub use slots::{PayloadBuffers, VecBuffers};
 pub use stream::{Block, BlockStream, Poll, ReadPlan, Waiter};
-pub use verify::{find_problems, verify};
+pub use verify::verify;
 
 pub(crate) use blocks::Stream;
 pub(crate) use columns::{GatheredColumn, Values};

@@ -13,7 +13,7 @@ use super::cache::Cache;
 use super::loaded::Loaded;
 use super::lru::Places;
 use super::shards::{ShardMap, clock};
-use super::slots::{PayloadBuffers, Slot, Slots};
+use super::slots::{Slot, Slots};
 
 /// Records whose first lines are asked for before they are copied.
 const AHEAD: usize = 6;
@@ -94,12 +94,12 @@ impl Maps {
 
 impl Loaded {
     /// Reads the payloads of planned records into their slots. What can't be read is added to `errors`.
-    pub(crate) fn read_records<B: PayloadBuffers>(
+    pub(crate) fn read_records(
         &self,
         samples: &[SampleRef],
         records: &[Record],
         resident: bool,
-        slots: &mut Slots<'_, B>,
+        slots: &mut Slots<'_>,
         errors: &mut Vec<(u32, Error)>,
         stop: Option<&AtomicBool>,
     ) {
@@ -130,11 +130,11 @@ impl Loaded {
     }
 
     /// Copies payloads out of maps. Those that are not to be had, or not right, go to `again`.
-    fn copy_records<B: PayloadBuffers>(
+    fn copy_records(
         &self,
         samples: &[SampleRef],
         records: &[Record],
-        slots: &mut Slots<'_, B>,
+        slots: &mut Slots<'_>,
         again: &mut Vec<usize>,
     ) {
         let now = clock();

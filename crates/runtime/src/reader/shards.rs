@@ -184,14 +184,14 @@ impl Shards {
         let mut bytes = [0; 64];
         let start = facts.size.saturating_sub(SHARD_TRAILER_LEN);
         file.read_exact_at(&mut bytes, start)?;
-        ShardTrailer::decode(&bytes, facts.size)
-            .and_then(|trailer| trailer.check_id(&facts.id))
-            .map_err(|source| Error::Damaged {
+        ShardTrailer::decode(&bytes, facts.size, self.manifest.codec, Some(facts)).map_err(
+            |source| Error::Damaged {
                 path: file.path().to_path_buf(),
                 sample: None,
                 offset: Some(start),
                 source,
-            })?;
+            },
+        )?;
         Ok(file)
     }
 

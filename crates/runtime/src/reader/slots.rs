@@ -15,6 +15,13 @@ use crate::files::RegularFile;
 pub unsafe trait PayloadBuffers: Send + 'static {
     /// Start of the memory of payload `i`.
     fn slot(&self, i: usize) -> *mut u8;
+
+    /// Whether the value was allocated for these lengths. What says yes without looking must not be handed to a read
+    /// whose lengths it was not allocated for.
+    fn fits(&self, lengths: &[u32]) -> bool {
+        let _ = lengths;
+        true
+    }
 }
 
 /// Payloads as vectors of their own: for callers without special memory.
@@ -33,18 +40,29 @@ unsafe impl PayloadBuffers for VecBuffers {
     fn slot(&self, i: usize) -> *mut u8 {
         self.0[i].as_ptr().cast_mut()
     }
+
+    fn fits(&self, lengths: &[u32]) -> bool {
+        self.0.len() == lengths.len()
+            && self
+                .0
+                .iter()
+                .zip(lengths)
+                .all(|(bytes, &len)| bytes.len() == len as usize)
+    }
 }
 
 /// The slots of a block while it is being filled.
-pub(crate) struct Slots<'a, B> {
-    buffers: &'a mut B,
+///
+/// Not generic: what fills them is compiled once, with this crate.
+pub(crate) struct Slots<'a> {
+    buffers: &'a mut dyn PayloadBuffers,
     lengths: &'a [u32],
 }
 
-impl<'a, B: PayloadBuffers> Slots<'a, B> {
-    /// `lengths` are those that `buffers` was allocated for.
-    pub(crate) fn new(buffers: &'a mut B, lengths: &'a [u32]) -> Self {
-        Self { buffers, lengths }
+impl<'a> Slots<'a> {
+    /// `None` when `buffers` says that it was not made for these lengths.
+    pub(crate) fn new(buffers: &'a mut dyn PayloadBuffers, lengths: &'a [u32]) -> Option<Self> {
+        buffers.fits(lengths).then_some(Self { buffers, lengths })
     }
 
     /// The memory of payload `i`; empty for an `i` out of range.

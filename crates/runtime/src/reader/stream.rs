@@ -104,22 +104,26 @@ impl BlockSource for Source {
         work.resident
     }
 
-    fn fill<B: PayloadBuffers>(&self, work: &mut Work, buffers: &mut B, stop: &AtomicBool) {
+    fn fill(&self, work: &mut Work, buffers: &mut dyn PayloadBuffers, stop: &AtomicBool) {
         self.loaded.fill(work, buffers, Some(stop));
     }
 
     fn fail(&self, work: &mut Work, message: &str) {
-        work.errors.clear();
-        for place in 0..work.samples.len() {
-            let place = u32::try_from(place).unwrap_or(u32::MAX);
-            work.errors
-                .push((place, Error::Internal(message.to_owned())));
-        }
+        fail(work, message);
+    }
+}
+
+fn fail(work: &mut Work, message: &str) {
+    work.errors.clear();
+    for place in 0..work.samples.len() {
+        let place = u32::try_from(place).unwrap_or(u32::MAX);
+        work.errors
+            .push((place, Error::Internal(message.to_owned())));
     }
 }
 
 impl Loaded {
-    fn fill<B: PayloadBuffers>(&self, work: &mut Work, buffers: &mut B, stop: Option<&AtomicBool>) {
+    fn fill(&self, work: &mut Work, buffers: &mut dyn PayloadBuffers, stop: Option<&AtomicBool>) {
         let Work {
             lengths,
             records,
@@ -127,7 +131,9 @@ impl Loaded {
             samples,
             ..
         } = work;
-        let mut slots = Slots::new(buffers, lengths);
+        let Some(mut slots) = Slots::new(buffers, lengths) else {
+            return fail(work, "payload memory of other lengths than asked for");
+        };
         self.read_records(samples, records, work.resident, &mut slots, errors, stop);
         if work.wants_columns {
             // Metadata that can't be read is an error of whoever asks for it, sample by sample.

@@ -27,6 +27,8 @@ pub(crate) struct Spec {
     pub(crate) codec: Codec,
     pub(crate) max_shard: u64,
     pub(crate) batch_rows: u64,
+    /// The length of every payload, instead of different ones.
+    pub(crate) fixed_len: Option<u64>,
     /// Payloads are so many times as long.
     pub(crate) stretch: u64,
     /// Changes all contents.
@@ -41,6 +43,7 @@ impl Spec {
             codec: Codec::None,
             max_shard: 4096,
             batch_rows: 17,
+            fixed_len: None,
             stretch: 1,
             salt: 0,
             fields: vec![
@@ -53,7 +56,7 @@ impl Spec {
     }
 
     pub(crate) fn payload(&self, sample: u64) -> Vec<u8> {
-        let len = (sample * 37 + self.salt) % 301 * self.stretch;
+        let len = self.fixed_len.unwrap_or((sample * 37 + self.salt) % 301) * self.stretch;
         if sample.is_multiple_of(3) {
             return vec![sample as u8; len as usize];
         }

@@ -58,12 +58,12 @@ impl BlockSource for Numbers {
         work.resident
     }
 
-    fn fill<B: PayloadBuffers>(&self, work: &mut Work, buffers: &mut B, _stop: &AtomicBool) {
+    fn fill(&self, work: &mut Work, buffers: &mut dyn PayloadBuffers, _stop: &AtomicBool) {
         if (work.first..work.first + work.lengths.len() as u64).contains(&self.panic_at) {
             panic!("a source of a test");
         }
         std::thread::sleep(self.pause);
-        let mut slots = Slots::new(buffers, &work.lengths);
+        let mut slots = Slots::new(buffers, &work.lengths).unwrap();
         for (i, position) in (work.first..).take(work.lengths.len()).enumerate() {
             let mut slot = slots.get(i);
             let bytes = position.to_le_bytes().repeat(slot.len().div_ceil(8));
