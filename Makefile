@@ -4,6 +4,11 @@ CACHE := $(or $(DATASET_RT_CACHE),$(HOME)/.cache/dataset_rt)
 # Outside the checkout, so that a fresh clone on the same machine builds in seconds.
 export CARGO_TARGET_DIR ?= $(CACHE)/target
 export PYTHONDONTWRITEBYTECODE := 1
+# pyo3's build script watches the path of its configuration: a path of the checkout would compile Polars again for
+# every clone that shares the target folder, so all commands here name a copy beside that folder.
+PYO3_CONFIG := $(CACHE)/pyo3-abi3.txt
+CARGO_CONFIG := --config 'env.PYO3_CONFIG_FILE.value="$(PYO3_CONFIG)"'
+$(shell mkdir -p $(CACHE) && cmp -s .cargo/pyo3-abi3.txt $(PYO3_CONFIG) || cp .cargo/pyo3-abi3.txt $(PYO3_CONFIG))
 
 PYTHON = $(shell tools/find-python 3.11 3.12 3.13)
 VENV := .venv
@@ -42,7 +47,7 @@ lint: lint-rust lint-python
 .PHONY: lint-rust
 lint-rust: prerequisites
 	cargo fmt --all --check
-	cargo clippy --quiet --workspace --all-targets -- -D warnings
+	cargo clippy $(CARGO_CONFIG) --quiet --workspace --all-targets -- -D warnings
 
 .PHONY: lint-python
 lint-python: $(VENV)/lint.stamp
@@ -71,13 +76,13 @@ build: $(WHEEL_DIR)/wheel.stamp
 ## make wheel         the release wheel, into dist/release (about ten minutes cold)
 .PHONY: wheel
 wheel: $(VENV)/build.stamp
-	tools/build-wheel $(VENV)/bin/maturin dist/release --release
+	tools/build-wheel $(VENV)/bin/maturin dist/release --release $(CARGO_CONFIG)
 
 ## make bench         throughput beside plain loops and a C limit; a release build in a venv of its own
 .PHONY: bench
 bench: prerequisites
 	tools/make-venv $(CACHE)/bench-venv $(PYTHON) requirements/build.txt requirements/test.txt
-	tools/build-wheel $(CACHE)/bench-venv/bin/maturin dist/bench --profile bench-quick
+	tools/build-wheel $(CACHE)/bench-venv/bin/maturin dist/bench --profile bench-quick $(CARGO_CONFIG)
 	tools/install-wheel $(CACHE)/bench-venv/bin/python dist/bench/*.whl
 	$(CACHE)/bench-venv/bin/python -m benches.run $(BENCH)
 
@@ -96,7 +101,7 @@ $(VENV)/build.stamp: requirements/build.txt
 	@touch $@
 
 $(WHEEL_DIR)/wheel.stamp: $(VENV)/build.stamp $(SOURCES)
-	tools/build-wheel $(VENV)/bin/maturin $(WHEEL_DIR)
+	tools/build-wheel $(VENV)/bin/maturin $(WHEEL_DIR) $(CARGO_CONFIG)
 	@touch $@
 
 $(VENV)/wheel.stamp: $(WHEEL_DIR)/wheel.stamp
