@@ -362,12 +362,16 @@ pub(crate) fn exchange_dirs(new: &Path, standing: &Path, aside: &Path) -> Result
         Ok(()) => Ok(()),
         Err(error) if is_missing(&error) => {
             rename(standing, aside)?;
+            // What was moved goes back; if even that fails, the first error is the one to report.
             if let Err(error) = rename(new, standing) {
-                // The old cache goes back; if even that fails, the first error is the one to report.
                 let _ = rename(aside, standing);
                 return Err(error);
             }
-            rename(aside, new)
+            if let Err(error) = rename(aside, new) {
+                let _ = rename(standing, new).and_then(|()| rename(aside, standing));
+                return Err(error);
+            }
+            Ok(())
         }
         Err(source) => Err(refused("swap", standing, None, source)),
     }

@@ -1,4 +1,5 @@
 //! Written caches, read back by the rules of the format.
+#![allow(clippy::cast_possible_truncation, reason = "all lengths of a test fit")]
 
 use std::fs;
 use std::path::Path;

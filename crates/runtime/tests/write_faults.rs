@@ -126,8 +126,8 @@ fn whichever_change_of_a_rebuild_fails_the_old_cache_stays() {
             let base = dir.path();
             write(base, options(), 1, "s", Some("old"), 1, 100, &[40]).unwrap();
             let before = tree(&base.join("s"));
-            let hit = Arc::new(AtomicUsize::new(0));
-            let seen = hit.clone();
+            let last = Arc::new(AtomicUsize::new(0));
+            let seen = last.clone();
             let (outcome, _) = counted(
                 base,
                 move |number, operation| {
@@ -137,8 +137,8 @@ fn whichever_change_of_a_rebuild_fails_the_old_cache_stays() {
                     }
                     // Once the old cache is on its way out, failing to remove it is no failure of the write.
                     let removal = matches!(operation, Operation::RemoveDir | Operation::RemoveFile);
+                    seen.fetch_max(number, Ordering::SeqCst);
                     if number == k && !removal {
-                        seen.fetch_add(1, Ordering::SeqCst);
                         return Err(io::Error::from_raw_os_error(libc::EIO));
                     }
                     Ok(())
@@ -158,12 +158,16 @@ fn whichever_change_of_a_rebuild_fails_the_old_cache_stays() {
                     assert!(written.reason.contains("old") && written.reason.contains("new"));
                     read_back(&base.join("s")).assert_is(2, 150);
                 }
-                Err(_) => assert_eq!(tree(&base.join("s")), before, "change {k}"),
+                Err(_) => assert!(
+                    tree(&base.join("s")) == before,
+                    "the old cache changed, change {k}"
+                ),
             }
-            k += 1;
-            if k > 80 {
+            if k > last.load(Ordering::SeqCst) {
+                assert!(k > 40, "{k}");
                 break;
             }
+            k += 1;
         }
     }
 }

@@ -433,19 +433,25 @@ impl Inner {
             };
             state.appending = true;
             let sink = state.sink.take();
-            let made = match (sink, &state.schema, &state.staging) {
-                (Some(sink), _, _) => Ok(sink),
-                (None, Some(schema), Some(staging)) => {
-                    let schema = schema.clone();
-                    let (cache, spill) = (staging.cache(), staging.spill());
-                    drop(state);
-                    let options = &self.session.options;
-                    Sink::create(cache, spill, schema, options.codec, options.max_shard_bytes)
-                        .map(Box::new)
-                }
-                _ => Err(Error::Internal("a block before the start".to_owned())),
+            let places = state
+                .staging
+                .as_ref()
+                .map(|staging| (staging.cache(), staging.spill()));
+            let schema = if sink.is_none() {
+                state.schema.clone()
+            } else {
+                None
             };
-            let mut sink = made?;
+            drop(state);
+            let mut sink = match (sink, schema, places) {
+                (Some(sink), _, _) => sink,
+                (None, Some(schema), Some((cache, spill))) => {
+                    let options = &self.session.options;
+                    let (codec, limit) = (options.codec, options.max_shard_bytes);
+                    Box::new(Sink::create(cache, spill, schema, codec, limit)?)
+                }
+                _ => return Err(Error::Internal("a block before the start".to_owned())),
+            };
             let appended = self.append(&mut sink, block);
             let mut state = self.lock();
             state.sink = Some(sink);

@@ -1,5 +1,6 @@
 //! Sources to write, and a reader that checks every rule of a finished cache from its bytes alone.
-#![allow(dead_code, reason = "each test binary uses a part")]
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses a part")]
+#![allow(clippy::cast_possible_truncation, reason = "all lengths of a test fit")]
 
 use std::borrow::Cow;
 use std::fs;
