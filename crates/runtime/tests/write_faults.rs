@@ -59,7 +59,7 @@ fn write_new(base: &Path) -> Result<Written, Error> {
 #[test]
 fn whichever_change_fails_nothing_is_left_and_the_next_write_succeeds() {
     let _alone = alone();
-    let base = tempfile::tempdir().unwrap();
+    let base = scratch();
     let ((), total) = {
         let clean = base.path().join("clean");
         counted(
@@ -122,7 +122,7 @@ fn whichever_change_of_a_rebuild_fails_the_old_cache_stays() {
     for kernel in [true, false] {
         let mut k = 0;
         loop {
-            let dir = tempfile::tempdir().unwrap();
+            let dir = scratch();
             let base = dir.path();
             write(base, options(), 1, "s", Some("old"), 1, 100, &[40]).unwrap();
             let before = tree(&base.join("s"));
@@ -175,7 +175,7 @@ fn whichever_change_of_a_rebuild_fails_the_old_cache_stays() {
 #[test]
 fn a_full_disk_tells_the_numbers_and_spares_the_other_sources() {
     let _alone = alone();
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     let base = dir.path().to_path_buf();
     let (outcome, _) = counted(
         &base,
@@ -198,7 +198,7 @@ fn a_full_disk_tells_the_numbers_and_spares_the_other_sources() {
 #[test]
 fn a_writer_that_cant_even_clean_up_is_cleaned_up_after() {
     let _alone = alone();
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     let base = dir.path().to_path_buf();
     let (outcome, _) = counted(
         &base,
@@ -264,7 +264,7 @@ fn run_child(base: &Path, stop: usize) -> bool {
 #[test]
 fn a_process_killed_at_any_change_poisons_nothing() {
     let _alone = alone();
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     for stop in 0.. {
         let base = dir.path().join(stop.to_string());
         let killed = run_child(&base, stop);
@@ -300,7 +300,7 @@ fn a_process_killed_at_any_change_poisons_nothing() {
 #[test]
 fn a_process_killed_while_it_replaces_a_cache_leaves_the_old_or_the_new_one() {
     let _alone = alone();
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     for stop in 0.. {
         let base = dir.path().join(stop.to_string());
         write(&base, options(), 1, "s", Some("old"), 1, 100, &[40]).unwrap();

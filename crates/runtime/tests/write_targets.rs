@@ -288,9 +288,8 @@ fn names_that_could_be_one_folder_are_refused() {
     let base = tempfile::tempdir().unwrap();
     write_small(base.path(), "Data", 1).unwrap();
     fs::create_dir(base.path().join("Folder")).unwrap();
-    let session = session(base.path(), create_or_reuse(), 1);
     for name in ["data", "DATA"] {
-        match session.begin(name, None) {
+        match session(base.path(), create_or_reuse(), 1).begin(name, None) {
             Err(error @ Error::SourceName { .. }) => {
                 assert!(error.to_string().contains("\"Data\""), "{error}");
             }
@@ -298,6 +297,7 @@ fn names_that_could_be_one_folder_are_refused() {
         }
     }
     // What is no cache does not stand in the way by its name alone.
+    let session = session(base.path(), create_or_reuse(), 1);
     assert!(matches!(session.begin("folder", None), Ok(Begin::Write(_))));
 }
 

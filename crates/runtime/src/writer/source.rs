@@ -323,6 +323,9 @@ impl Job {
 
 impl Drop for Job {
     fn drop(&mut self) {
+        if self.inner.pid != std::process::id() {
+            return;
+        }
         let result = self.result.take();
         let ended_early = || {
             Err(Error::Internal(

@@ -20,6 +20,16 @@ use dataset_rt_runtime::{
 /// Longer than any test takes that does not hang.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
+/// A directory in memory where there is one: what takes part in hundreds of writes need not reach a disk.
+pub fn scratch() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() {
+        tempfile::tempdir_in(memory).unwrap()
+    } else {
+        tempfile::tempdir().unwrap()
+    }
+}
+
 pub fn schema() -> Schema {
     Schema::new(vec![
         Field::new("flag", FieldType::Bool),
