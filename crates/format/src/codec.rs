@@ -87,21 +87,17 @@ impl Codec {
     /// # Errors
     /// [`FormatError::RecordDecode`] when the stored bytes do not decode to that length, or could not.
     pub fn decode(self, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
-        let failed = || FormatError::RecordDecode {
-            stored_len: stored.len() as u64,
-            raw_len: out.len() as u64,
-        };
-        if stored.len() == out.len() {
+        let (stored_len, raw_len) = (stored.len() as u64, out.len() as u64);
+        if stored_len == raw_len {
             out.copy_from_slice(stored);
-            return Ok(());
-        }
-        let error = failed();
-        if !self.lengths_fit(stored.len() as u64, out.len() as u64) {
-            return Err(error);
-        }
-        match decompress_into(stored, out) {
-            Ok(len) if len == out.len() => Ok(()),
-            _ => Err(error),
+            Ok(())
+        } else if self.lengths_fit(stored_len, raw_len) {
+            decode_lz4_block(stored, out)
+        } else {
+            Err(FormatError::RecordDecode {
+                stored_len,
+                raw_len,
+            })
         }
     }
 
@@ -118,6 +114,22 @@ impl Codec {
                         && raw_len <= stored_len.saturating_mul(255))
             }
         }
+    }
+}
+
+/// Decodes one LZ4 block, whatever its length, into exactly `out.len()` bytes. Records are decoded by
+/// [`Codec::decode`], which knows more about lengths.
+///
+/// # Errors
+/// [`FormatError::RecordDecode`].
+pub fn decode_lz4_block(block: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
+    let (stored_len, raw_len) = (block.len() as u64, out.len() as u64);
+    match decompress_into(block, out) {
+        Ok(len) if len == out.len() => Ok(()),
+        _ => Err(FormatError::RecordDecode {
+            stored_len,
+            raw_len,
+        }),
     }
 }
 

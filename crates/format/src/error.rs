@@ -40,7 +40,8 @@ pub enum FormatError {
     ManifestTail,
     #[error("the manifest's bytes have the SHA-256 {found}, but its tail says {stated}")]
     ManifestDigest { stated: String, found: String },
-    #[error("the manifest does not begin with {{\"format\":\"dataset_rt.cache\",\"version\":")]
+
+    #[error("the manifest does not begin with {{\"format\":\"dataset_rt.cache\",\"version\"")]
     ManifestPrefix,
 
     // version_unsupported
@@ -60,9 +61,10 @@ pub enum FormatError {
         found: String,
         allowed: String,
     },
-    #[error("manifest member {member} says {stated}, but the shards add up to {sum}")]
+    #[error("manifest member {member} says {stated}, but {what} add up to {sum}")]
     ManifestSum {
         member: &'static str,
+        what: &'static str,
         stated: u64,
         sum: u64,
     },
@@ -128,6 +130,8 @@ pub enum FormatError {
     },
     #[error("the index has no section {kind}, or has it twice or out of order")]
     IndexSections { kind: u32 },
+    #[error("the index has the byte {found:#04x} at {offset}, between its sections; allowed: 0")]
+    IndexPadding { offset: u64, found: u8 },
     #[error("the index is of the cache {found}, the manifest of the cache {expected}")]
     IndexIdentity { expected: String, found: String },
 
@@ -152,14 +156,12 @@ pub enum FormatError {
         stored_len: u64,
         raw_len: u64,
     },
-    #[error("index entry {sample}: {found}, but the records before it put it at {expected}")]
-    EntryPosition {
+    #[error("index entry {sample} is {found}; by the footer of its shard it is {expected}")]
+    EntryFooter {
         sample: u64,
         found: String,
         expected: String,
     },
-    #[error("index entry {sample} differs from the footer of its shard")]
-    EntryFooter { sample: u64 },
 
     // metadata_damaged
     #[error("block {block} of the metadata has CRC {found:08x}, stated is {stated:08x}")]
@@ -246,6 +248,8 @@ pub enum FormatError {
         found: u64,
         allowed: String,
     },
+    #[error("the shard has the byte {found:#04x} at {offset}, between its records; allowed: 0")]
+    ShardPadding { offset: u64, found: u8 },
     #[error("the shard's id by its header and footer is {expected}, its trailer says {found}")]
     ShardId { expected: String, found: String },
     #[error("shard footer, record {record}: {stored_len} stored bytes cannot stand for {raw_len}")]
@@ -272,6 +276,12 @@ pub enum FormatError {
     RecordDecode { stored_len: u64, raw_len: u64 },
     #[error("the payload has CRC {found:08x}, stated is {stated:08x}")]
     RecordChecksum { stated: u32, found: u32 },
+    #[error("sample {sample}, stored at {offset}: {source}")]
+    Record {
+        sample: u64,
+        offset: u64,
+        source: Box<FormatError>,
+    },
 
     // checksum_mismatch
     #[error("{name} has CRC {found:08x}, the manifest says {stated:08x}")]
@@ -323,12 +333,12 @@ impl FormatError {
             Self::IndexField { .. }
             | Self::IndexSection { .. }
             | Self::IndexSections { .. }
+            | Self::IndexPadding { .. }
             | Self::IndexIdentity { .. } => "index_invalid",
             Self::EntryShard { .. }
             | Self::EntryOffset { .. }
             | Self::EntryEnd { .. }
             | Self::EntryLengths { .. }
-            | Self::EntryPosition { .. }
             | Self::EntryFooter { .. } => "entry_invalid",
             Self::MetadataBlockChecksum { .. } => "metadata_damaged",
             Self::MetadataMagic
@@ -349,11 +359,14 @@ impl FormatError {
                 "shard_damaged"
             }
             Self::ShardField { .. }
-            | Self::ShardId { .. }
             | Self::ShardRecord { .. }
+            | Self::ShardPadding { .. }
+            | Self::ShardId { .. }
             | Self::ShardChain { .. } => "shard_invalid",
             Self::ShardMismatch { .. } => "shard_mismatch",
-            Self::RecordDecode { .. } | Self::RecordChecksum { .. } => "record_damaged",
+            Self::RecordDecode { .. } | Self::RecordChecksum { .. } | Self::Record { .. } => {
+                "record_damaged"
+            }
             Self::FileChecksum { .. } | Self::FileDigest { .. } => "checksum_mismatch",
             Self::IdentityMismatch { .. } => "identity_mismatch",
         }
@@ -389,7 +402,11 @@ mod tests {
             },
             FormatError::IndexMagic,
             FormatError::IndexSections { kind: 1 },
-            FormatError::EntryFooter { sample: 1 },
+            FormatError::EntryShard {
+                sample: 1,
+                shard: 2,
+                shards: 2,
+            },
             FormatError::MetadataBlockChecksum {
                 block: 0,
                 stated: 1,
@@ -397,9 +414,9 @@ mod tests {
             },
             FormatError::MetadataMagic,
             FormatError::ShardMagic { part: "header" },
-            FormatError::ShardId {
-                expected: String::new(),
-                found: String::new(),
+            FormatError::ShardPadding {
+                offset: 65,
+                found: 1,
             },
             FormatError::ShardMismatch {
                 expected: String::new(),

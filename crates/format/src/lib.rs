@@ -14,6 +14,30 @@
 //! index.bin  header 128 | section table | entries | raw lengths | sums of both and of the metadata
 //! ```
 //!
+//! A shard of one record, written and read:
+//!
+//! ```
+//! use dataset_rt_format::{
+//!     Codec, FooterEntry, ShardFooter, ShardHeader, ShardPlan, ShardTrailer, crc32c, encode_tail,
+//! };
+//!
+//! let header = ShardHeader { codec: Codec::None, align: 3, part: 0, first: 0, ordinal: 0 };
+//! let mut file = header.encode().to_vec();
+//! let mut plan = ShardPlan::new(Codec::None, 3, 1 << 30);
+//! assert_eq!(plan.place(5), 64);
+//! file.extend_from_slice(b"hello");
+//! let entry = FooterEntry { stored_len: 5, crc: crc32c(b"hello"), raw_len: 5 };
+//! let tail = encode_tail(&header.encode(), plan.records_end(), &[entry], Codec::None, true);
+//! file.extend_from_slice(&tail.bytes);
+//!
+//! let trailer = ShardTrailer::decode(&file, file.len() as u64, Codec::None, None)?;
+//! let footer = trailer.footer_range();
+//! let footer = &file[footer.start as usize..footer.end as usize];
+//! let footer = ShardFooter::decode(&file, &trailer, footer)?;
+//! assert_eq!(footer.entries(), &[entry]);
+//! # Ok::<(), dataset_rt_format::FormatError>(())
+//! ```
+//!
 //! All numbers are little-endian and unsigned. The normative text is `spec/format.md`.
 #![forbid(unsafe_code)]
 
@@ -31,9 +55,10 @@ mod metadata;
 mod schema;
 mod shard;
 mod sums;
+mod verify;
 
 pub use checksum::{Crc32c, crc32c, crc32c_combine};
-pub use codec::Codec;
+pub use codec::{Codec, decode_lz4_block};
 pub use column::{Column, Columns, TextColumn, Value};
 pub use constants::{CHECK_BLOCK, MAX_BATCH_ROWS, MAX_BATCH_TEXT, MAX_COMPRESSED_PAYLOAD};
 pub use error::{ERROR_CODES, FormatError};
@@ -56,3 +81,4 @@ pub use shard::{
     check_chain, encode_tail, footer_len, records_limit, shard_file_size,
 };
 pub use sums::{BlockSums, check_block, decode_sums, encode_sums};
+pub use verify::{CacheFiles, IndexView, verify, verify_identity, verify_metadata, verify_shard};

@@ -216,6 +216,22 @@ fn some_progress(written: usize) -> io::Result<usize> {
     }
 }
 
+/// Writes a file that is no part of a cache, whole or not at all: beside its place first, then over it.
+pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.part", std::process::id()));
+    let part = path.with_file_name(name);
+    let mut file = OutFile::create(part.clone())?;
+    let placed = file.append(bytes).and_then(|()| {
+        attempt(Operation::Rename, path, || std::fs::rename(&part, path))
+            .map_err(|source| refused("write", path, None, source))
+    });
+    if placed.is_err() {
+        let _ = std::fs::remove_file(&part);
+    }
+    placed
+}
+
 /// Makes one directory. `false`: something has that name already.
 pub(crate) fn create_dir(path: &Path) -> Result<bool> {
     match attempt(Operation::CreateDir, path, || {

@@ -183,21 +183,18 @@ impl FieldBytes {
         if self.nullable {
             self.present.resize(self.present.len() + (end - start), 1);
         }
+        let fixed = &mut self.fixed;
         match column {
             Column::Bool(values) => {
-                self.fixed
-                    .extend(values[start..end].iter().map(|value| u8::from(*value)));
+                fixed.extend(values[start..end].iter().map(|value| u8::from(*value)));
             }
             Column::Int64(values) => {
-                self.fixed.extend(
-                    values[start..end]
-                        .iter()
-                        .flat_map(|value| value.to_le_bytes()),
-                );
+                let values = values[start..end].iter();
+                values.for_each(|value| fixed.extend_from_slice(&value.to_le_bytes()));
             }
             Column::Float64(values) => {
                 let bits = values[start..end].iter().map(|value| value.to_bits());
-                self.fixed.extend(bits.flat_map(u64::to_le_bytes));
+                bits.for_each(|bits| fixed.extend_from_slice(&bits.to_le_bytes()));
             }
             Column::Utf8(values) => {
                 for row in start..end {

@@ -9,7 +9,7 @@ use crate::checksum::Crc32c;
 use crate::codec::Codec;
 use crate::constants::{
     BINARY_VERSION, CHECK_BLOCK, FORMAT_VERSION, INDEX_ENTRY_LEN, INDEX_HEADER_LEN, INDEX_MAGIC,
-    INDEX_SECTION_LEN, MAX_ALIGN, MAX_INTEGER, MAX_SHARDS, RAW_LEN_LEN, SECTION_ALIGNMENT,
+    INDEX_SECTION_LEN, MAX_ALIGN, MAX_INTEGER, RAW_LEN_LEN, SECTION_ALIGNMENT, round_up,
 };
 use crate::cursor::{Cursor, Fill, hex};
 use crate::error::FormatError;
@@ -105,6 +105,7 @@ pub struct IndexHeader {
     pub raw_len_sums: Option<Section>,
     /// Sums of `metadata.arrow`.
     pub metadata_sums: Section,
+    gaps: Vec<Range<u64>>,
 }
 
 /// The length of header and section table, from the first 128 bytes of the file.
@@ -135,11 +136,17 @@ pub fn index_head_len(start: &[u8], file_len: u64) -> Result<u64, FormatError> {
 
 impl IndexHeader {
     /// Reads and checks header and section table. `head` is at least as long as
-    /// [`index_head_len`] says (the whole file will do); `file_len` is the file's real length.
+    /// [`index_head_len`] says (the whole file will do); `file_len` is the file's real length. Where the
+    /// manifest is known, the index must agree with it.
     ///
     /// # Errors
-    /// Codes `index_damaged`, `version_unsupported`, `feature_unsupported` and `index_invalid`.
-    pub fn decode(head: &[u8], file_len: u64) -> Result<Self, FormatError> {
+    /// Codes `index_damaged`, `version_unsupported`, `feature_unsupported` and
+    /// `index_invalid`.
+    pub fn decode(
+        head: &[u8],
+        file_len: u64,
+        manifest: Option<&Manifest>,
+    ) -> Result<Self, FormatError> {
         let needed = index_head_len(head, file_len)?;
         let short = FormatError::IndexShort {
             found: head.len() as u64,
@@ -149,10 +156,14 @@ impl IndexHeader {
             return Err(short);
         };
         check_head_crc(head).ok_or(short.clone())??;
-        Self::fields(head, file_len).ok_or(short)?
+        Self::fields(head, file_len, manifest).ok_or(short)?
     }
 
-    fn fields(head: &[u8], file_len: u64) -> Option<Result<Self, FormatError>> {
+    fn fields(
+        head: &[u8],
+        file_len: u64,
+        manifest: Option<&Manifest>,
+    ) -> Option<Result<Self, FormatError>> {
         let mut cursor = Cursor::new(head);
         let _magic = cursor.array::<8>()?;
         let version = cursor.u16()?;
@@ -163,13 +174,16 @@ impl IndexHeader {
         let shards = cursor.u64()?;
         let file_size = cursor.u64()?;
         let count = cursor.u32()?;
-        let reserved = cursor.u32()?;
+        let mut reserved = u64::from(cursor.u32()?);
         let identity = cursor.array::<32>()?;
         let padding = cursor.array::<44>()?;
         let _crc = cursor.u32()?;
+        reserved |= padding.iter().fold(0, |all, byte| all | u64::from(*byte));
         let mut table = Vec::new();
         for _ in 0..count {
-            table.push(read_section(&mut cursor)?);
+            let (section, section_reserved) = read_section(&mut cursor)?;
+            reserved |= u64::from(section_reserved);
+            table.push(section);
         }
         let checked = || {
             if version != BINARY_VERSION {
@@ -179,50 +193,42 @@ impl IndexHeader {
                     supported: FORMAT_VERSION,
                 });
             }
+            expect("reserved", reserved, 0)?;
             if required != 0 {
                 let features = vec![format!("index flags {required:#010x}")];
                 return Err(FormatError::FeatureUnsupported { features });
             }
-            let rule = |field, found, allowed: &str| FormatError::IndexField {
-                field,
-                found,
-                allowed: allowed.to_owned(),
+            let known = Codec::from_byte(codec).filter(|_| align <= MAX_ALIGN);
+            let Some(known_codec) = known else {
+                let (field, found, allowed) = match Codec::from_byte(codec) {
+                    None => ("codec", codec, "0, 1"),
+                    Some(_) => ("align", align, "0..=12"),
+                };
+                return Err(rule(field, u64::from(found), allowed));
             };
-            let Some(codec) = Codec::from_byte(codec) else {
-                return Err(rule("codec", u64::from(codec), "0, 1"));
-            };
-            if align > MAX_ALIGN {
-                return Err(rule("align", u64::from(align), "0..=12"));
-            }
             if !(1..=MAX_INTEGER).contains(&samples) {
                 return Err(rule("samples", samples, "1..=2^53-1"));
             }
-            if !(1..=MAX_SHARDS).contains(&shards) {
-                return Err(rule("shards", shards, "1..=2^24"));
+            if let Some(manifest) = manifest {
+                expect("codec", u64::from(codec), u64::from(manifest.codec.byte()))?;
+                expect("align", u64::from(align), u64::from(manifest.align))?;
+                expect("samples", samples, manifest.samples)?;
+                expect("shards", shards, manifest.shards.len() as u64)?;
             }
-            if file_size != file_len {
-                return Err(rule("size of the file", file_size, &file_len.to_string()));
+            expect("size of the file", file_size, file_len)?;
+            if let Some(manifest) = manifest.filter(|manifest| manifest.identity != identity) {
+                let (expected, found) = (hex(&manifest.identity), hex(&identity));
+                return Err(FormatError::IndexIdentity { expected, found });
             }
-            let reserved_bits = padding
-                .iter()
-                .fold(u64::from(reserved), |all, byte| all | u64::from(*byte));
-            if reserved_bits != 0 {
-                return Err(rule("reserved", reserved_bits, "0"));
-            }
-            let sections = check_table(&table, head.len() as u64, file_len)?;
-            let find = |kind| {
-                sections
-                    .iter()
-                    .copied()
-                    .find(|section| section.kind == kind)
-            };
+            check_table(&table, head.len() as u64, file_len)?;
+            let find = |kind| table.iter().copied().find(|section| section.kind == kind);
             let need = |kind| find(kind).ok_or(FormatError::IndexSections { kind });
-            let with_raw = |kind| match (codec.has_raw_lens(), find(kind)) {
+            let with_raw = |kind| match (known_codec.has_raw_lens(), find(kind)) {
                 (true, None) | (false, Some(_)) => Err(FormatError::IndexSections { kind }),
                 (_, section) => Ok(section),
             };
             let header = Self {
-                codec,
+                codec: known_codec,
                 align,
                 samples,
                 shards,
@@ -233,8 +239,12 @@ impl IndexHeader {
                 entry_sums: need(ENTRY_SUMS)?,
                 raw_len_sums: with_raw(RAW_LEN_SUMS)?,
                 metadata_sums: need(METADATA_SUMS)?,
+                gaps: gaps(&table, head.len() as u64),
             };
             header.check_lengths()?;
+            if let Some(manifest) = manifest {
+                expect_length(&header.metadata_sums, sums_len(manifest.metadata.size))?;
+            }
             Ok(header)
         };
         Some(checked())
@@ -255,38 +265,55 @@ impl IndexHeader {
         Ok(())
     }
 
-    /// Checks the index against the manifest that names it.
+    /// The bytes between sections, which are zero.
+    #[must_use]
+    pub fn gaps(&self) -> &[Range<u64>] {
+        &self.gaps
+    }
+
+    /// Checks that the bytes between sections are zero. `file` is the whole file.
     ///
     /// # Errors
-    /// Code `index_invalid`.
-    pub fn check_manifest(&self, manifest: &Manifest) -> Result<(), FormatError> {
-        let pairs = [
-            (
-                "codec",
-                u64::from(self.codec.byte()),
-                u64::from(manifest.codec.byte()),
-            ),
-            ("align", u64::from(self.align), u64::from(manifest.align)),
-            ("samples", self.samples, manifest.samples),
-            ("shards", self.shards, manifest.shards.len() as u64),
-        ];
-        for (field, found, expected) in pairs {
-            if found != expected {
-                let allowed = format!("{expected} by the manifest");
-                return Err(FormatError::IndexField {
-                    field,
-                    found,
-                    allowed,
+    /// [`FormatError::IndexPadding`].
+    pub fn check_gaps(&self, file: &[u8]) -> Result<(), FormatError> {
+        for gap in &self.gaps {
+            let start = usize::try_from(gap.start).unwrap_or(usize::MAX);
+            let end = usize::try_from(gap.end).unwrap_or(usize::MAX);
+            let bytes = file.get(start..end).unwrap_or_default();
+            if let Some((offset, found)) = (gap.start..).zip(bytes).find(|(_, byte)| **byte != 0) {
+                return Err(FormatError::IndexPadding {
+                    offset,
+                    found: *found,
                 });
             }
         }
-        if self.identity != manifest.identity {
-            return Err(FormatError::IndexIdentity {
-                expected: hex(&manifest.identity),
-                found: hex(&self.identity),
-            });
-        }
-        expect_length(&self.metadata_sums, sums_len(manifest.metadata.size))
+        Ok(())
+    }
+}
+
+fn gaps(table: &[Section], head_len: u64) -> Vec<Range<u64>> {
+    let mut end = head_len;
+    let mut gaps = Vec::with_capacity(table.len());
+    for section in table {
+        gaps.push(end..section.offset);
+        end = section.range().end;
+    }
+    gaps
+}
+
+fn rule(field: &'static str, found: u64, allowed: &str) -> FormatError {
+    FormatError::IndexField {
+        field,
+        found,
+        allowed: allowed.to_owned(),
+    }
+}
+
+fn expect(field: &'static str, found: u64, expected: u64) -> Result<(), FormatError> {
+    if found == expected {
+        Ok(())
+    } else {
+        Err(rule(field, found, &expected.to_string()))
     }
 }
 
@@ -329,46 +356,50 @@ fn read_section(cursor: &mut Cursor<'_>) -> Option<(Section, u32)> {
     Some((section, cursor.u32()?))
 }
 
-/// Checks that the sections stand in order of kind and of place inside the file; returns the known ones.
-fn check_table(
-    table: &[(Section, u32)],
-    head_len: u64,
-    file_len: u64,
-) -> Result<Vec<Section>, FormatError> {
-    let mut known = Vec::new();
-    let (mut before, mut end) = (0, head_len);
-    for (section, reserved) in table {
+/// Checks kinds, flags and places of all sections. They follow each other at the next multiple of 64 and
+/// fill the file.
+fn check_table(table: &[Section], head_len: u64, file_len: u64) -> Result<(), FormatError> {
+    let mut before = None;
+    for section in table {
         let kind = section.kind;
-        if kind <= before {
+        if before.is_some_and(|before| kind <= before) {
             return Err(FormatError::IndexSections { kind });
         }
-        before = kind;
-        if *reserved != 0 {
-            return Err(section.error("reserved", u64::from(*reserved), "0"));
+        before = Some(kind);
+        let known = is_known(kind);
+        let allowed = if known { 0 } else { IGNORABLE };
+        if section.flags & !allowed != 0 {
+            let allowed = if known { "0" } else { "0, 1" };
+            return Err(section.error("flags", u64::from(section.flags), allowed));
         }
-        if section.flags & !IGNORABLE != 0 {
-            return Err(section.error("flags", u64::from(section.flags), "0, 1"));
+        if kind < FIRST_WITH_CRC && section.crc != 0 {
+            return Err(section.error("crc", u64::from(section.crc), "0"));
         }
-        if !section.offset.is_multiple_of(SECTION_ALIGNMENT) || section.offset < end {
-            let allowed = format!("a multiple of 64 from {end}");
-            return Err(section.error("offset", section.offset, allowed));
+    }
+    for section in table {
+        if !is_known(section.kind) && section.flags & IGNORABLE == 0 {
+            let features = vec![format!("index section {}", section.kind)];
+            return Err(FormatError::FeatureUnsupported { features });
+        }
+    }
+    let mut end = head_len;
+    for section in table {
+        let place = round_up(end, SECTION_ALIGNMENT).unwrap_or(u64::MAX);
+        if section.offset != place {
+            return Err(section.error("offset", section.offset, place.to_string()));
         }
         end = section.offset.saturating_add(section.length);
         if end > file_len {
             let allowed = format!("up to {}", file_len.saturating_sub(section.offset));
             return Err(section.error("length", section.length, allowed));
         }
-        if kind < FIRST_WITH_CRC && section.crc != 0 {
-            return Err(section.error("crc", u64::from(section.crc), "0"));
-        }
-        match kind {
-            ENTRIES | RAW_LENS | ENTRY_SUMS | RAW_LEN_SUMS | METADATA_SUMS => known.push(*section),
-            _ if section.flags & IGNORABLE != 0 => {}
-            _ => {
-                let features = vec![format!("index section {kind}")];
-                return Err(FormatError::FeatureUnsupported { features });
-            }
-        }
     }
-    Ok(known)
+    expect("size of the file", file_len, end)
+}
+
+fn is_known(kind: u32) -> bool {
+    matches!(
+        kind,
+        ENTRIES | RAW_LENS | ENTRY_SUMS | RAW_LEN_SUMS | METADATA_SUMS
+    )
 }

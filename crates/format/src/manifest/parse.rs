@@ -10,12 +10,13 @@ use super::members::Members;
 use super::{FileInfo, Manifest, PREFIX, ShardInfo, SourceInfo, TAIL_END, TAIL_LEN, TAIL_START};
 use crate::codec::Codec;
 use crate::constants::{
-    FORMAT_VERSION, MAX_ALIGN, MAX_INTEGER, MAX_SHARDS, SHARD_HEADER_LEN, SHARD_SIZE_LIMIT,
+    FORMAT_VERSION, MAX_ALIGN, MAX_FIELDS, MAX_INTEGER, MAX_SHARDS, SHARD_HEADER_LEN,
+    SHARD_SIZE_LIMIT,
 };
 use crate::cursor::{hex, parse_hex};
 use crate::error::FormatError;
 use crate::layout::{INDEX_FILE, METADATA_FILE, check_shard_name};
-use crate::schema::{Field, FieldType, Schema};
+use crate::schema::{Field, FieldType, Schema, check_field_name};
 use crate::shard::shard_file_size;
 
 impl Manifest {
@@ -39,91 +40,79 @@ impl Manifest {
             })?;
         let root = Members::of(&root, "")?;
         let required = root.texts("required")?;
+        let optional = root.texts("optional")?;
         if !required.is_empty() {
             return Err(FormatError::FeatureUnsupported { features: required });
         }
-        let manifest = members(&root)?;
-        manifest.check()?;
+        let (manifest, fields) = members(&root, optional)?;
+        check_count(fields.len(), manifest.shards.len())?;
+        fields
+            .iter()
+            .try_for_each(|field| check_field_name(&field.name))?;
+        manifest
+            .shards
+            .iter()
+            .try_for_each(|shard| check_shard_name(&shard.name))?;
+        let manifest = Self {
+            schema: Schema::new(fields)?,
+            ..manifest
+        };
+        manifest.check_shards()?;
         Ok(manifest)
     }
 
-    /// Checks what members say together: names, sums, sizes.
+    /// Checks what a writer could have got wrong, since [`to_bytes`](Self::to_bytes) checks nothing:
+    /// ranges, names and sums.
     ///
     /// # Errors
     /// Codes `manifest_invalid` and `name_invalid`.
     pub fn check(&self) -> Result<(), FormatError> {
-        let rule = |member: String, found: u64, allowed: String| {
-            Err(FormatError::ManifestMember {
-                member,
-                found: found.to_string(),
-                allowed,
-            })
-        };
-        let count = self.shards.len() as u64;
-        if !(1..=MAX_SHARDS).contains(&count) {
-            return rule("shards".to_owned(), count, "1..=2^24 shards".to_owned());
-        }
-        if self.align > MAX_ALIGN {
-            let align = u64::from(self.align);
-            return rule("alignment".to_owned(), align, "2^0..=2^12".to_owned());
-        }
+        Self::parse(&self.to_bytes()).map(drop)
+    }
+
+    /// Checks that shards have different names and that their samples add up.
+    fn check_shards(&self) -> Result<(), FormatError> {
         let mut names = HashSet::with_capacity(self.shards.len());
-        let mut samples = 0_u64;
-        let mut bytes = 0_u64;
-        for (position, shard) in self.shards.iter().enumerate() {
-            check_shard_name(&shard.name)?;
+        let mut sum = 0_u64;
+        for shard in &self.shards {
             if !names.insert(shard.name.as_str()) {
                 return Err(FormatError::ShardNameTwice {
                     name: shard.name.clone(),
                 });
             }
-            let least = shard_file_size(SHARD_HEADER_LEN, shard.samples, self.codec);
-            if !(least..SHARD_SIZE_LIMIT).contains(&shard.size) {
-                let member = format!("shards[{position}].size");
-                let allowed = format!("{least}..2^40 for {} samples", shard.samples);
-                return rule(member, shard.size, allowed);
-            }
-            samples = samples.saturating_add(shard.samples);
-            bytes = bytes.saturating_add(shard.size);
+            sum = sum.saturating_add(shard.samples);
         }
-        if samples != self.samples || samples > MAX_INTEGER {
-            let (stated, sum) = (self.samples, samples);
+        if sum != self.samples {
+            let (member, what, stated) = ("samples", "the shards", self.samples);
             return Err(FormatError::ManifestSum {
-                member: "samples",
+                member,
+                what,
                 stated,
                 sum,
             });
-        }
-        if self.stored_bytes > bytes {
-            let (stated, sum) = (self.stored_bytes, bytes);
-            return Err(FormatError::ManifestSum {
-                member: "stored_bytes",
-                stated,
-                sum,
-            });
-        }
-        let payload_fits = match self.codec {
-            Codec::None => self.payload_bytes == self.stored_bytes,
-            Codec::Lz4 => self.payload_bytes >= self.stored_bytes,
-        };
-        if !payload_fits || self.payload_bytes > MAX_INTEGER {
-            let allowed = match self.codec {
-                Codec::None => format!("{}, the stored bytes", self.stored_bytes),
-                Codec::Lz4 => format!("{}..=2^53-1", self.stored_bytes),
-            };
-            return rule("payload_bytes".to_owned(), self.payload_bytes, allowed);
         }
         Ok(())
     }
 }
 
+fn check_count(fields: usize, shards: usize) -> Result<(), FormatError> {
+    if fields > MAX_FIELDS {
+        let (found, most) = (fields as u64, MAX_FIELDS as u64);
+        return Err(FormatError::FieldCount { found, most });
+    }
+    if !(1..=MAX_SHARDS).contains(&(shards as u64)) {
+        return Err(FormatError::ManifestMember {
+            member: "shards".to_owned(),
+            found: format!("a list of {shards}"),
+            allowed: "1..=2^24 shards".to_owned(),
+        });
+    }
+    Ok(())
+}
+
 fn check_tail(bytes: &[u8]) -> Result<(), FormatError> {
-    let least = PREFIX.len() + TAIL_LEN;
-    let Some((body, tail)) = bytes
-        .split_last_chunk::<TAIL_LEN>()
-        .filter(|_| bytes.len() >= least)
-    else {
-        let (found, least) = (bytes.len() as u64, least as u64);
+    let Some((body, tail)) = bytes.split_last_chunk::<TAIL_LEN>() else {
+        let (found, least) = (bytes.len() as u64, TAIL_LEN as u64);
         return Err(FormatError::ManifestShort { found, least });
     };
     let stated = std::str::from_utf8(tail)
@@ -139,33 +128,41 @@ fn check_tail(bytes: &[u8]) -> Result<(), FormatError> {
             found,
         });
     }
-    if !body.starts_with(PREFIX.as_bytes()) {
-        return Err(FormatError::ManifestPrefix);
-    }
     Ok(())
 }
 
 /// The number behind the prefix, read without a JSON parser: later versions may not be JSON behind it.
 fn version(bytes: &[u8]) -> Result<u64, FormatError> {
-    let rest = bytes.get(PREFIX.len()..).unwrap_or_default();
+    let rest = bytes
+        .strip_prefix(PREFIX.as_bytes())
+        .ok_or(FormatError::ManifestPrefix)?;
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let text = rest
         .get(..digits)
         .and_then(|digits| std::str::from_utf8(digits).ok());
     let text = text.unwrap_or_default();
-    let canonical = !text.is_empty() && (text == "0" || !text.starts_with('0'));
-    let ends = matches!(rest.get(digits), Some(b','));
     match text.parse::<u64>() {
-        Ok(version) if canonical && ends && version <= MAX_INTEGER => Ok(version),
+        Ok(version)
+            if version <= MAX_INTEGER
+                && (text == "0" || !text.starts_with('0'))
+                && rest.get(digits) == Some(&b',') =>
+        {
+            Ok(version)
+        }
         _ => Err(FormatError::ManifestMember {
             member: "version".to_owned(),
-            found: format!("{text:?} without a comma behind it or not a plain number"),
-            allowed: "an integer in 1..=2^53-1".to_owned(),
+            found: format!("{text:?}, or has something else than a comma behind it"),
+            allowed: "an integer up to 2^53-1 without leading zeros".to_owned(),
         }),
     }
 }
 
-fn members(root: &Members<'_>) -> Result<Manifest, FormatError> {
+/// Members whose types, ranges and forms are right, and whose names are not yet checked. The fields are
+/// apart from the manifest, whose schema is still empty.
+fn members(
+    root: &Members<'_>,
+    optional: Vec<String>,
+) -> Result<(Manifest, Vec<Field>), FormatError> {
     let source = root.object("source")?;
     let fingerprint = match source.get("fingerprint") {
         Some(Value::Null) => None,
@@ -180,9 +177,9 @@ fn members(root: &Members<'_>) -> Result<Manifest, FormatError> {
     let Some(codec) = Codec::from_name(codec.text("name")?) else {
         return Err(codec.error("name", "none, lz4"));
     };
-    Ok(Manifest {
+    let manifest = Manifest {
         required: Vec::new(),
-        optional: root.texts("optional")?,
+        optional,
         identity: root.hex("identity")?,
         source: SourceInfo {
             name: source.text("name")?.to_owned(),
@@ -193,18 +190,19 @@ fn members(root: &Members<'_>) -> Result<Manifest, FormatError> {
         samples: root.integer("samples", 1)?,
         payload_bytes: root.integer("payload_bytes", 0)?,
         stored_bytes: root.integer("stored_bytes", 0)?,
-        schema: fields(root)?,
+        schema: Schema::default(),
         codec,
         user: user(root)?,
         media_type: root.optional_text("media_type")?,
         align: alignment(root)?,
-        metadata: file(root, "metadata", METADATA_FILE)?,
-        index: file(root, "index", INDEX_FILE)?,
-        shards: shards(root)?,
-    })
+        metadata: named_file(root, "metadata", METADATA_FILE)?,
+        index: named_file(root, "index", INDEX_FILE)?,
+        shards: shards(root, codec)?,
+    };
+    Ok((manifest, fields(root)?))
 }
 
-fn fields(root: &Members<'_>) -> Result<Schema, FormatError> {
+fn fields(root: &Members<'_>) -> Result<Vec<Field>, FormatError> {
     let mut fields = Vec::new();
     for (position, value) in root.list("fields")?.iter().enumerate() {
         let field = Members::of(value, &format!("fields[{position}]"))?;
@@ -217,7 +215,7 @@ fn fields(root: &Members<'_>) -> Result<Schema, FormatError> {
             description: field.optional_text("description")?,
         });
     }
-    Schema::new(fields)
+    Ok(fields)
 }
 
 fn user(root: &Members<'_>) -> Result<Option<BTreeMap<String, String>>, FormatError> {
@@ -240,30 +238,47 @@ fn alignment(root: &Members<'_>) -> Result<u8, FormatError> {
         .ok_or_else(|| root.error("alignment", "a power of two in 1..=4096"))
 }
 
-fn file(root: &Members<'_>, member: &str, name: &str) -> Result<FileInfo, FormatError> {
-    let file = root.object(member)?;
-    if file.text("name")? != name {
-        return Err(file.error("name", name));
+fn named_file(root: &Members<'_>, member: &str, name: &str) -> Result<FileInfo, FormatError> {
+    let members = root.object(member)?;
+    if members.text("name")? != name {
+        return Err(members.error("name", name));
     }
+    file(&members)
+}
+
+fn file(file: &Members<'_>) -> Result<FileInfo, FormatError> {
     Ok(FileInfo {
-        size: file.integer("size", 1)?,
+        size: file.integer("size", 0)?,
         crc32c: file.crc("crc32c")?,
         sha256: file.optional_hex("sha256")?,
     })
 }
 
-fn shards(root: &Members<'_>) -> Result<Vec<ShardInfo>, FormatError> {
+fn shards(root: &Members<'_>, codec: Codec) -> Result<Vec<ShardInfo>, FormatError> {
     let list = root.list("shards")?;
     let mut shards = Vec::with_capacity(list.len());
     for (position, value) in list.iter().enumerate() {
         let shard = Members::of(value, &format!("shards[{position}]"))?;
+        let name = shard.text("name")?.to_owned();
+        let FileInfo {
+            size,
+            crc32c,
+            sha256,
+        } = file(&shard)?;
+        let samples = shard.integer("samples", 1)?;
+        let least = shard_file_size(SHARD_HEADER_LEN, samples, codec);
+        if !(least..SHARD_SIZE_LIMIT).contains(&size) {
+            let allowed = format!("{least}..2^40 for {samples} samples");
+            return Err(shard.error("size", &allowed));
+        }
+        let id = shard.hex("id")?;
         shards.push(ShardInfo {
-            name: shard.text("name")?.to_owned(),
-            size: shard.integer("size", 1)?,
-            samples: shard.integer("samples", 1)?,
-            id: shard.hex("id")?,
-            crc32c: shard.crc("crc32c")?,
-            sha256: shard.optional_hex("sha256")?,
+            name,
+            size,
+            samples,
+            id,
+            crc32c,
+            sha256,
         });
     }
     Ok(shards)

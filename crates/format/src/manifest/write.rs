@@ -45,6 +45,8 @@ impl Manifest {
             .raw("{\"name\":")
             .text(self.codec.name())
             .raw("}");
+        json.member("alignment")
+            .integer(1_u64 << self.align.min(63));
         if let Some(user) = &self.user {
             json.member("user").raw("{");
             for (position, (key, value)) in user.iter().enumerate() {
@@ -56,8 +58,6 @@ impl Manifest {
         if let Some(media_type) = &self.media_type {
             json.member("media_type").text(media_type);
         }
-        json.member("alignment")
-            .integer(1_u64 << self.align.min(63));
         json.member("metadata").file(METADATA_FILE, &self.metadata);
         json.member("index").file(INDEX_FILE, &self.index);
         json.member("shards").list(&self.shards, |json, shard| {

@@ -33,22 +33,10 @@ impl<'a> ColumnSlices<'a> {
             FieldType::Int64 | FieldType::Float64 => rows.saturating_mul(8),
             FieldType::Utf8 => rows.saturating_add(1).saturating_mul(4),
         };
-        let check = |what, slice: &[u8], needed| {
-            let found = slice.len() as u64;
-            if found >= needed {
-                return Ok(());
-            }
-            Err(FormatError::MetadataBuffer {
-                what,
-                found,
-                needed,
-                rows,
-            })
-        };
         if let Some(nulls) = nulls {
-            check("validity buffer", nulls, bits)?;
+            check_len("validity buffer", nulls, bits, rows)?;
         }
-        check("value buffer", values, needed)?;
+        check_len("value buffer", values, needed, rows)?;
         Ok(Self {
             field_type,
             rows,
@@ -111,28 +99,12 @@ impl<'a> ColumnSlices<'a> {
         at.is_none_or(|at| self.nulls.is_some_and(|nulls| !bit(nulls, at)))
     }
 
-    /// The number of nulls by the validity buffer.
-    #[must_use]
-    pub fn count_nulls(&self) -> u64 {
-        let Some(nulls) = self.nulls else {
-            return 0;
-        };
-        let rows = usize::try_from(self.rows).unwrap_or(usize::MAX);
-        let (whole, rest) = (rows / 8, rows % 8);
-        let ones = |byte: &u8| u64::from(byte.count_ones());
-        let present: u64 = nulls.iter().take(whole).map(ones).sum();
-        let last = nulls
-            .get(whole)
-            .map_or(0, |byte| ones(&(byte & ((1_u8 << rest) - 1))));
-        self.rows - (present + last)
-    }
-
-    /// Checks every value and that `null_count` of them are null.
+    /// Checks every value, and that `null_count` of them are null.
     ///
     /// # Errors
     /// [`FormatError::NullCount`], or what [`value`](Self::value) returns for the first bad value.
     pub fn check(&self, null_count: u64) -> Result<(), FormatError> {
-        let found = self.count_nulls();
+        let found = self.nulls.map_or(0, |nulls| zero_bits(nulls, self.rows));
         if found != null_count {
             return Err(FormatError::NullCount {
                 stated: null_count,
@@ -140,10 +112,9 @@ impl<'a> ColumnSlices<'a> {
             });
         }
         if self.field_type == FieldType::Utf8 {
-            // Also slots of null values: their offsets are part of the chain.
+            // Offsets of null slots too: they are part of the chain.
             for row in 0..self.rows {
-                let at = usize::try_from(row).unwrap_or(usize::MAX);
-                let bytes = self.text_bytes(at)?;
+                let bytes = self.text_bytes(usize::try_from(row).unwrap_or(usize::MAX))?;
                 if !self.is_null(row) {
                     std::str::from_utf8(bytes).map_err(|_| FormatError::TextUtf8 { row })?;
                 }
@@ -181,6 +152,31 @@ impl<'a> ColumnSlices<'a> {
         let bytes = self.values.as_chunks().0.get(at);
         bytes.map_or(-1, |bytes| i64::from(i32::from_le_bytes(*bytes)))
     }
+}
+
+fn check_len(what: &'static str, slice: &[u8], needed: u64, rows: u64) -> Result<(), FormatError> {
+    let found = slice.len() as u64;
+    if found >= needed {
+        return Ok(());
+    }
+    Err(FormatError::MetadataBuffer {
+        what,
+        found,
+        needed,
+        rows,
+    })
+}
+
+/// How many of the first `rows` bits are 0; `bytes` has at least so many.
+fn zero_bits(bytes: &[u8], rows: u64) -> u64 {
+    let rows_here = usize::try_from(rows).unwrap_or(usize::MAX);
+    let (whole, rest) = (rows_here / 8, rows_here % 8);
+    let ones = |byte: &u8| u64::from(byte.count_ones());
+    let present: u64 = bytes.iter().take(whole).map(ones).sum();
+    let last = bytes
+        .get(whole)
+        .map_or(0, |byte| ones(&(byte & ((1_u8 << rest) - 1))));
+    rows - (present + last)
 }
 
 fn bit(bytes: &[u8], at: usize) -> bool {

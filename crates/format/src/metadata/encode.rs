@@ -101,34 +101,44 @@ impl Body {
         // Validity: without nulls, a buffer of no bytes.
         self.buffers.push(Buffer::new(signed(self.bytes.len()), 0));
         match column {
-            Column::Bool(values) => {
-                let bits = values.chunks(8).map(|bits| {
+            Column::Bool(values) => self.buffer(|bytes| {
+                bytes.extend(values.chunks(8).map(|bits| {
                     bits.iter()
                         .rev()
                         .fold(0, |byte, bit| byte << 1 | u8::from(*bit))
-                });
-                self.buffer(bits.collect::<Vec<u8>>());
-            }
-            Column::Int64(values) => self.buffer(values.iter().flat_map(|v| v.to_le_bytes())),
-            Column::Float64(values) => {
-                self.buffer(values.iter().flat_map(|v| v.to_bits().to_le_bytes()));
-            }
+                }));
+            }),
+            Column::Int64(values) => self.buffer(|bytes| {
+                bytes.reserve(values.len() * 8);
+                values
+                    .iter()
+                    .for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
+            }),
+            Column::Float64(values) => self.buffer(|bytes| {
+                bytes.reserve(values.len() * 8);
+                let bits = values.iter().map(|value| value.to_bits());
+                bits.for_each(|bits| bytes.extend_from_slice(&bits.to_le_bytes()));
+            }),
             Column::Utf8(texts) => self.texts(texts),
         }
     }
 
     fn texts(&mut self, texts: &TextColumn) {
-        let ends = texts.ends().iter().map(|end| {
-            // A batch has 16 MiB of text, or one row whose text is at most 2^30 bytes.
-            i32::try_from(*end).unwrap_or(i32::MAX)
+        self.buffer(|bytes| {
+            bytes.reserve((texts.len() + 1) * 4);
+            bytes.extend_from_slice(&0_i32.to_le_bytes());
+            for end in texts.ends() {
+                // A batch has 16 MiB of text, or one row whose text is at most 2^30 bytes.
+                let end = i32::try_from(*end).unwrap_or(i32::MAX);
+                bytes.extend_from_slice(&end.to_le_bytes());
+            }
         });
-        self.buffer(std::iter::once(0).chain(ends).flat_map(i32::to_le_bytes));
-        self.buffer(texts.text().bytes());
+        self.buffer(|bytes| bytes.extend_from_slice(texts.text().as_bytes()));
     }
 
-    fn buffer(&mut self, bytes: impl IntoIterator<Item = u8>) {
+    fn buffer(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
         let start = self.bytes.len();
-        self.bytes.extend(bytes);
+        fill(&mut self.bytes);
         self.buffers
             .push(Buffer::new(signed(start), signed(self.bytes.len() - start)));
         self.bytes

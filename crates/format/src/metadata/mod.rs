@@ -5,8 +5,11 @@
 //! offsets, bounds and UTF-8 are checked here.
 
 mod access;
+mod batch;
 mod batcher;
 mod encode;
+mod errors;
+mod footer;
 mod frame;
 mod layout;
 

@@ -5,6 +5,7 @@ use super::plan::{ShardPlan, footer_len};
 use super::trailer::{ShardTrailer, shard_id};
 use crate::checksum::crc32c;
 use crate::codec::Codec;
+use crate::constants::FOOTER_ALIGNMENT;
 use crate::cursor::{Cursor, hex};
 use crate::error::FormatError;
 use crate::index::IndexEntry;
@@ -46,14 +47,14 @@ impl ShardFooter {
     /// [`ShardTrailer::footer_range`].
     ///
     /// # Errors
-    /// Codes `shard_damaged` and `shard_invalid`, and those of [`ShardHeader::decode`].
+    /// Codes `shard_damaged`, `shard_invalid` and `shard_mismatch`, and those of
+    /// [`ShardHeader::decode`].
     pub fn decode(
         header: &[u8],
         trailer: &ShardTrailer,
         footer: &[u8],
     ) -> Result<Self, FormatError> {
         let parsed = ShardHeader::decode(header)?;
-        trailer.check_layout(parsed.codec)?;
         let found = crc32c(footer);
         if found != trailer.footer_crc {
             let stated = trailer.footer_crc;
@@ -63,27 +64,27 @@ impl ShardFooter {
                 found,
             });
         }
-        let expected = shard_id(header.get(..64).unwrap_or_default(), footer, trailer.count);
-        if expected != trailer.id {
-            return Err(FormatError::ShardId {
-                expected: hex(&expected),
-                found: hex(&trailer.id),
-            });
-        }
         let needed = footer_len(trailer.count, parsed.codec);
-        let entries = read_entries(footer, trailer.count, parsed.codec)?.ok_or({
-            FormatError::ShardShort {
-                part: "footer",
-                found: footer.len() as u64,
-                needed,
-            }
-        })?;
-        let footer = Self {
+        let short = FormatError::ShardShort {
+            part: "footer",
+            found: footer.len() as u64,
+            needed,
+        };
+        if needed != footer.len() as u64 {
+            return Err(short);
+        }
+        let entries = read_entries(footer, trailer.count, parsed.codec)?.ok_or(short)?;
+        let read = Self {
             header: parsed,
             entries,
         };
-        footer.check_records(trailer)?;
-        Ok(footer)
+        read.check_records(trailer)?;
+        let expected = shard_id(header.get(..64).unwrap_or_default(), footer, trailer.count);
+        if expected != trailer.id {
+            let (expected, found) = (hex(&expected), hex(&trailer.id));
+            return Err(FormatError::ShardId { expected, found });
+        }
+        Ok(read)
     }
 
     fn check_records(&self, trailer: &ShardTrailer) -> Result<(), FormatError> {
@@ -122,6 +123,20 @@ impl ShardFooter {
     #[must_use]
     pub fn entries(&self) -> &[FooterEntry] {
         &self.entries
+    }
+
+    /// Checks that the bytes between records and before the footer are zero. `file` is the whole file.
+    ///
+    /// # Errors
+    /// [`FormatError::ShardPadding`].
+    pub fn check_padding(&self, file: &[u8]) -> Result<(), FormatError> {
+        let mut plan = ShardPlan::new(self.header.codec, self.header.align, 0);
+        for entry in &self.entries {
+            let end = plan.records_end();
+            check_zeros(file, end, plan.place(entry.stored_len))?;
+        }
+        let footer = plan.records_end().next_multiple_of(FOOTER_ALIGNMENT);
+        check_zeros(file, plan.records_end(), footer)
     }
 
     /// The index entries and raw lengths of the records, if the shard is number `shard` of its cache:
@@ -187,4 +202,18 @@ fn read_entries(
         }
     }
     Ok(Some(entries))
+}
+
+fn check_zeros(file: &[u8], start: u64, end: u64) -> Result<(), FormatError> {
+    let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
+    let bytes = range
+        .and_then(|(start, end)| file.get(start..end))
+        .unwrap_or_default();
+    match (start..).zip(bytes).find(|(_, byte)| **byte != 0) {
+        Some((offset, found)) => Err(FormatError::ShardPadding {
+            offset,
+            found: *found,
+        }),
+        None => Ok(()),
+    }
 }

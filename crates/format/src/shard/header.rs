@@ -2,9 +2,7 @@
 
 use crate::checksum::crc32c;
 use crate::codec::Codec;
-use crate::constants::{
-    BINARY_VERSION, FORMAT_VERSION, MAX_ALIGN, MAX_INTEGER, SHARD_HEADER_LEN, SHARD_MAGIC,
-};
+use crate::constants::{BINARY_VERSION, FORMAT_VERSION, MAX_ALIGN, SHARD_HEADER_LEN, SHARD_MAGIC};
 use crate::cursor::{Cursor, Fill};
 use crate::error::FormatError;
 
@@ -94,23 +92,14 @@ impl ShardHeader {
                 let features = vec![format!("shard flags {required:#010x}")];
                 return Err(FormatError::FeatureUnsupported { features });
             }
-            let rule = |field, found, allowed: &str| FormatError::ShardField {
-                part: PART,
-                field,
-                found,
-                allowed: allowed.to_owned(),
-            };
+            if let Some(byte) = reserved.iter().find(|byte| **byte != 0) {
+                return Err(rule("reserved", u64::from(*byte), "0"));
+            }
             let Some(codec) = Codec::from_byte(codec) else {
                 return Err(rule("codec", u64::from(codec), "0, 1"));
             };
             if align > MAX_ALIGN {
                 return Err(rule("align", u64::from(align), "0..=12"));
-            }
-            if first > MAX_INTEGER {
-                return Err(rule("first", first, "0..=2^53-1"));
-            }
-            if let Some(byte) = reserved.iter().find(|byte| **byte != 0) {
-                return Err(rule("reserved", u64::from(*byte), "0"));
             }
             Ok(Self {
                 codec,
@@ -121,5 +110,33 @@ impl ShardHeader {
             })
         };
         Some(checked())
+    }
+
+    /// Checks that the shard stores its records as its cache does.
+    ///
+    /// # Errors
+    /// [`FormatError::ShardField`].
+    pub fn check_packing(&self, codec: Codec, align: u8) -> Result<(), FormatError> {
+        if self.codec != codec {
+            let allowed = format!("{}, the cache's", codec.byte());
+            return Err(rule("codec", u64::from(self.codec.byte()), &allowed));
+        }
+        if self.align != align {
+            return Err(rule(
+                "align",
+                u64::from(self.align),
+                &format!("{align}, the cache's"),
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn rule(field: &'static str, found: u64, allowed: &str) -> FormatError {
+    FormatError::ShardField {
+        part: PART,
+        field,
+        found,
+        allowed: allowed.to_owned(),
     }
 }

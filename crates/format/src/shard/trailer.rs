@@ -5,7 +5,7 @@ use std::ops::Range;
 use sha2::{Digest, Sha256};
 
 use super::footer::{self, FooterEntry};
-use super::plan::{footer_len, shard_file_size};
+use super::plan::{records_limit, shard_file_size};
 use crate::checksum::crc32c;
 use crate::codec::Codec;
 use crate::constants::{
@@ -14,6 +14,7 @@ use crate::constants::{
 };
 use crate::cursor::{Cursor, Fill, hex};
 use crate::error::FormatError;
+use crate::manifest::ShardInfo;
 
 const PART: &str = "trailer";
 const LAST_OF_PART: u32 = 1;
@@ -97,25 +98,42 @@ pub fn encode_tail(
 }
 
 impl ShardTrailer {
-    /// Reads and checks the last 64 bytes of a shard of `file_len` bytes.
+    /// Reads and checks the end of a shard of `file_len` bytes, of which `bytes` has the last 64 or more.
+    /// `codec` decides how long the footer is; `expected` is what the manifest says, where there is one.
     ///
     /// # Errors
-    /// Codes `shard_damaged`, `version_unsupported` and `shard_invalid`.
-    pub fn decode(bytes: &[u8], file_len: u64) -> Result<Self, FormatError> {
+    /// Codes `shard_damaged`, `shard_mismatch`, `version_unsupported` and `shard_invalid`.
+    pub fn decode(
+        bytes: &[u8],
+        file_len: u64,
+        codec: Codec,
+        expected: Option<&ShardInfo>,
+    ) -> Result<Self, FormatError> {
+        let needed = shard_file_size(SHARD_HEADER_LEN, 1, Codec::None);
+        let found = if bytes.len() < 64 {
+            bytes.len() as u64
+        } else {
+            file_len
+        };
         let short = FormatError::ShardShort {
             part: PART,
-            found: (bytes.len() as u64).min(file_len),
-            needed: SHARD_TRAILER_LEN,
+            found,
+            needed,
         };
         match bytes.last_chunk::<64>() {
-            Some(trailer) if file_len >= SHARD_HEADER_LEN + SHARD_TRAILER_LEN => {
-                Self::fields(trailer, file_len).ok_or(short)?
+            Some(trailer) if file_len >= needed => {
+                Self::fields(trailer, file_len, codec, expected).ok_or(short)?
             }
             _ => Err(short),
         }
     }
 
-    fn fields(bytes: &[u8; 64], file_len: u64) -> Option<Result<Self, FormatError>> {
+    fn fields(
+        bytes: &[u8; 64],
+        file_len: u64,
+        codec: Codec,
+        expected: Option<&ShardInfo>,
+    ) -> Option<Result<Self, FormatError>> {
         let mut cursor = Cursor::new(bytes);
         let count = cursor.u64()?;
         let footer_offset = cursor.u64()?;
@@ -126,6 +144,7 @@ impl ShardTrailer {
         let version = cursor.u32()?;
         let stated = cursor.u32()?;
         let magic = cursor.array::<8>()?;
+        let last = flags & LAST_OF_PART != 0;
         let checked = || {
             if magic != SHARD_END_MAGIC {
                 return Err(FormatError::ShardMagic { part: PART });
@@ -138,6 +157,10 @@ impl ShardTrailer {
                     found,
                 });
             }
+            if let Some(expected) = expected.filter(|expected| expected.id != id) {
+                let (expected, found) = (hex(&expected.id), hex(&id));
+                return Err(FormatError::ShardMismatch { expected, found });
+            }
             if version != u32::from(BINARY_VERSION) {
                 let found = u64::from(version);
                 return Err(FormatError::VersionUnsupported {
@@ -149,26 +172,28 @@ impl ShardTrailer {
                 return Err(rule("flags", u64::from(flags), "0, 1"));
             }
             if file_size != file_len || file_len >= SHARD_SIZE_LIMIT {
-                return Err(rule("size of the file", file_size, &file_len.to_string()));
+                let allowed = format!("{file_len}, and less than 2^40");
+                return Err(rule("size of the file", file_size, &allowed));
             }
-            let last = flags & LAST_OF_PART != 0;
-            let trailer = Self {
+            if count == 0 || expected.is_some_and(|expected| expected.samples != count) {
+                let samples = expected.map(|expected| expected.samples.to_string());
+                let allowed = samples.unwrap_or_else(|| "1 or more".to_owned());
+                return Err(rule("count", count, &allowed));
+            }
+            let footer = records_limit(file_size, count, codec);
+            let place = footer >= SHARD_HEADER_LEN && footer.is_multiple_of(FOOTER_ALIGNMENT);
+            if footer_offset != footer || !place {
+                let allowed = format!("{footer} by count and size, a multiple of 64 from 64");
+                return Err(rule("footer offset", footer_offset, &allowed));
+            }
+            Ok(Self {
                 count,
                 footer_offset,
                 file_size,
                 id,
                 footer_crc,
                 last,
-            };
-            if count == 0 {
-                return Err(rule("count", 0, "1 or more"));
-            }
-            let footer = SHARD_HEADER_LEN..=file_len - SHARD_TRAILER_LEN;
-            if !footer.contains(&footer_offset) || !footer_offset.is_multiple_of(FOOTER_ALIGNMENT) {
-                let allowed = format!("a multiple of 64 in {}..={}", footer.start(), footer.end());
-                return Err(rule("footer offset", footer_offset, &allowed));
-            }
-            Ok(trailer)
+            })
         };
         Some(checked())
     }
@@ -177,33 +202,6 @@ impl ShardTrailer {
     #[must_use]
     pub fn footer_range(&self) -> Range<u64> {
         self.footer_offset..self.file_size - SHARD_TRAILER_LEN
-    }
-
-    /// Checks that the footer is exactly as long as `count` needs with the codec of the header.
-    ///
-    /// # Errors
-    /// [`FormatError::ShardField`].
-    pub fn check_layout(&self, codec: Codec) -> Result<(), FormatError> {
-        let room = self.footer_range();
-        if footer_len(self.count, codec) != room.end - room.start {
-            let allowed = format!("what fits a footer of {} bytes", room.end - room.start);
-            return Err(rule("count", self.count, &allowed));
-        }
-        Ok(())
-    }
-
-    /// Compares the shard's id with the one that the manifest names.
-    ///
-    /// # Errors
-    /// [`FormatError::ShardMismatch`].
-    pub fn check_id(&self, expected: &[u8; 16]) -> Result<(), FormatError> {
-        if self.id == *expected {
-            return Ok(());
-        }
-        Err(FormatError::ShardMismatch {
-            expected: hex(expected),
-            found: hex(&self.id),
-        })
     }
 }
 

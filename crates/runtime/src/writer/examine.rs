@@ -165,8 +165,7 @@ fn examine_index(path: &Path, manifest: &Manifest) -> Result<(), Defect> {
     let start = read_part(&file, 0, INDEX_HEADER_LEN.min(size)).map_err(io_error)?;
     let needed = index_head_len(&start, size).map_err(broken)?;
     let head = read_part(&file, 0, needed.min(size)).map_err(io_error)?;
-    let header = IndexHeader::decode(&head, size).map_err(broken)?;
-    header.check_manifest(manifest).map_err(broken)?;
+    let header = IndexHeader::decode(&head, size, Some(manifest)).map_err(broken)?;
     let sums: [Option<&Section>; 3] = [
         Some(&header.entry_sums),
         header.raw_len_sums.as_ref(),

@@ -317,6 +317,14 @@ impl WriteSession {
             stored_bytes: progress.stored_bytes,
         })
     }
+
+    /// Writes the summary so far to `path`, over what is there.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when the file can't be written.
+    pub fn write_profile(&self, path: &Path) -> Result<()> {
+        disk::replace_file(path, self.profile_json()?.as_bytes())
+    }
 }
 
 impl std::fmt::Debug for WriteSession {

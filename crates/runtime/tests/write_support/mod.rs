@@ -226,8 +226,7 @@ pub fn read_back(path: &Path) -> ReadBack {
     let stated = (manifest.metadata.size, manifest.metadata.crc32c);
     assert_eq!((metadata.len() as u64, crc32c(&metadata)), stated);
 
-    let head = IndexHeader::decode(&index, index.len() as u64).unwrap();
-    head.check_manifest(&manifest).unwrap();
+    let head = IndexHeader::decode(&index, index.len() as u64, Some(&manifest)).unwrap();
     let section = |range: std::ops::Range<u64>| &index[range.start as usize..range.end as usize];
     let entries = section(head.entries.range());
     check_sums(entries, section(head.entry_sums.range()));
@@ -297,8 +296,8 @@ fn read_shards(path: &Path, manifest: &Manifest) -> (Vec<Vec<u8>>, Vec<(IndexEnt
             (info.size, info.crc32c)
         );
         let header = ShardHeader::decode(&bytes).unwrap();
-        let trailer = ShardTrailer::decode(&bytes, bytes.len() as u64).unwrap();
-        trailer.check_id(&info.id).unwrap();
+        let trailer =
+            ShardTrailer::decode(&bytes, bytes.len() as u64, manifest.codec, Some(info)).unwrap();
         let range = trailer.footer_range();
         let footer = &bytes[range.start as usize..range.end as usize];
         let footer = ShardFooter::decode(&bytes, &trailer, footer).unwrap();

@@ -1,0 +1,354 @@
+//! Metadata and the active table as Arrow, copied out of the files after all checks.
+//!
+//! Text is Utf8View: Polars takes it as it is, where LargeUtf8 would cost it a pass.
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use arrow_array::builder::make_view;
+use arrow_array::{
+    ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchOptions,
+    StringViewArray, UInt64Array,
+};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+use arrow_schema::{ArrowError, DataType, Field as ArrowField, Schema as ArrowSchema, SchemaRef};
+use dataset_rt_format::{Field, FieldType};
+
+use crate::active::{ActiveTable, CACHE_ID, SAMPLE_ID, SampleRef, WEIGHT};
+use crate::error::{Error, Result};
+use crate::mapped;
+use crate::pool::Pool;
+use crate::reader::{GatheredColumn, GatheredColumns, Loaded, Values};
+
+/// Rows of an exported batch.
+const BATCH_ROWS: u64 = 65_536;
+/// A batch ends before its text would pass what a view can point into, whatever the number of rows.
+const MAX_BATCH_TEXT: usize = i32::MAX as usize;
+
+/// The whole active table: ids, fields, weight. Workers of the pool that have nothing else to do help.
+pub(crate) fn table(
+    pool: &Pool,
+    loaded: &Arc<Loaded>,
+    table: &Arc<ActiveTable>,
+) -> Result<Vec<RecordBatch>> {
+    let schema = table_schema(loaded.fields());
+    let chunks = chunks(loaded, table);
+    let (loaded, table, shared) = (loaded.clone(), table.clone(), chunks.clone());
+    let batches = shared_work(pool, chunks.len(), move |at| {
+        mapped::ensure_guard();
+        let mut batches = Vec::new();
+        if let Some(rows) = shared.get(at) {
+            push_table(&loaded, &table, &schema, rows.clone(), &mut batches)?;
+        }
+        Ok(batches)
+    })?;
+    Ok(batches.into_iter().flatten().collect())
+}
+
+/// One batch of the table, or more where its text is too long for one.
+fn push_table(
+    loaded: &Loaded,
+    table: &ActiveTable,
+    schema: &SchemaRef,
+    rows: Range<u64>,
+    batches: &mut Vec<RecordBatch>,
+) -> Result<()> {
+    let count = usize::try_from(rows.end - rows.start).unwrap_or(usize::MAX);
+    let run = if table.is_all_samples() {
+        table.sample(rows.start)
+    } else {
+        None
+    };
+    let (ids, gathered) = match run {
+        Some(first) => (
+            ids_of_run(first, count),
+            GatheredColumns::gather_run(loaded, first, count)?,
+        ),
+        None => {
+            let samples = samples_of(table, rows.clone());
+            (
+                id_columns(&samples),
+                GatheredColumns::gather(loaded, &samples)?,
+            )
+        }
+    };
+    if gathered.text_is_too_long() && count > 1 {
+        let middle = rows.start + (count / 2) as u64;
+        push_table(loaded, table, schema, rows.start..middle, batches)?;
+        return push_table(loaded, table, schema, middle..rows.end, batches);
+    }
+    let mut columns = ids;
+    for column in gathered.columns {
+        columns.push(column.into_arrow()?);
+    }
+    columns.push(weight_column(table, rows));
+    batches.push(batch(schema.clone(), columns, count)?);
+    Ok(())
+}
+
+/// Ids and weights of the active table.
+pub(crate) fn rows(table: &ActiveTable) -> Result<Vec<RecordBatch>> {
+    let schema = table_schema(&[]);
+    let chunk = |rows: Range<u64>| {
+        let samples = samples_of(table, rows.clone());
+        let mut columns = id_columns(&samples);
+        columns.push(weight_column(table, rows));
+        batch(schema.clone(), columns, samples.len())
+    };
+    pieces(0..table.len(), BATCH_ROWS * 16).map(chunk).collect()
+}
+
+/// Rows of each exported batch. In a table of all samples none spans two caches, so that each is one run.
+fn chunks(loaded: &Loaded, table: &ActiveTable) -> Vec<Range<u64>> {
+    if !table.is_all_samples() {
+        return pieces(0..table.len(), BATCH_ROWS).collect();
+    }
+    let mut start = 0;
+    let mut chunks = Vec::new();
+    for cache in loaded.caches() {
+        let end = start + cache.samples();
+        chunks.extend(pieces(start..end, BATCH_ROWS));
+        start = end;
+    }
+    chunks
+}
+
+fn pieces(rows: Range<u64>, size: u64) -> impl Iterator<Item = Range<u64>> {
+    let Range { start, end } = rows;
+    let count = (end - start).div_ceil(size);
+    (0..count).map(move |at| start + at * size..(start + (at + 1) * size).min(end))
+}
+
+/// What the threads that share a piece of work know together.
+struct Shared<T> {
+    next: AtomicUsize,
+    done: Mutex<Done<T>>,
+    changed: Condvar,
+}
+
+struct Done<T> {
+    results: Vec<Option<Result<T>>>,
+    missing: usize,
+}
+
+/// Runs `work` for `0 .. count` on the caller's thread and on workers that get to it, and returns the results in
+/// order. The caller waits only for what a worker has begun.
+fn shared_work<T: Send + 'static>(
+    pool: &Pool,
+    count: usize,
+    work: impl Fn(usize) -> Result<T> + Send + Sync + 'static,
+) -> Result<Vec<T>> {
+    let results = (0..count).map(|_| None).collect();
+    let shared = Arc::new(Shared {
+        next: AtomicUsize::new(0),
+        done: Mutex::new(Done {
+            results,
+            missing: count,
+        }),
+        changed: Condvar::new(),
+    });
+    let shared_by_jobs = shared.clone();
+    let run = Arc::new(move || {
+        loop {
+            let at = shared_by_jobs.next.fetch_add(1, Ordering::Relaxed);
+            if at >= count {
+                return;
+            }
+            let result = catch_unwind(AssertUnwindSafe(|| work(at)))
+                .unwrap_or_else(|_| Err(Error::Internal("exporting metadata panicked".to_owned())));
+            let mut done = shared_by_jobs
+                .done
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            if let Some(place) = done.results.get_mut(at) {
+                *place = Some(result);
+            }
+            done.missing -= 1;
+            if done.missing == 0 {
+                shared_by_jobs.changed.notify_all();
+            }
+        }
+    });
+    for _ in 0..pool.num_workers().min(count.saturating_sub(1)) {
+        let run = run.clone();
+        pool.submit(move || run())?;
+    }
+    run();
+    let mut done = shared.done.lock().unwrap_or_else(PoisonError::into_inner);
+    while done.missing > 0 {
+        done = shared
+            .changed
+            .wait(done)
+            .unwrap_or_else(PoisonError::into_inner);
+    }
+    let lost = || {
+        Err(Error::Internal(
+            "a part of the export is missing".to_owned(),
+        ))
+    };
+    done.results
+        .iter_mut()
+        .map(|result| result.take().unwrap_or_else(lost))
+        .collect()
+}
+
+/// The fields of some samples.
+pub(crate) fn samples(loaded: &Loaded, samples: &[SampleRef]) -> Result<RecordBatch> {
+    GatheredColumns::gather(loaded, samples)?.into_batch(loaded.fields())
+}
+
+impl GatheredColumns {
+    /// The columns as Arrow, text as Utf8View; `fields` are those of the dataset's schema.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] when the fields are not those of these columns, or one column's text passes 2 GiB.
+    pub fn to_batch(self: Arc<Self>, fields: &[Field]) -> Result<RecordBatch> {
+        match Arc::try_unwrap(self) {
+            Ok(columns) => columns.into_batch(fields),
+            Err(shared) => shared.copy().into_batch(fields),
+        }
+    }
+
+    fn into_batch(self, fields: &[Field]) -> Result<RecordBatch> {
+        let fields: Vec<ArrowField> = fields.iter().map(arrow_field).collect();
+        let rows = self.rows;
+        let columns: Result<Vec<ArrayRef>> = self
+            .columns
+            .into_iter()
+            .map(GatheredColumn::into_arrow)
+            .collect();
+        batch(Arc::new(ArrowSchema::new(fields)), columns?, rows)
+    }
+
+    fn copy(&self) -> Self {
+        let columns = self.columns.iter().map(|column| GatheredColumn {
+            values: match &column.values {
+                Values::Bool(values) => Values::Bool(values.clone()),
+                Values::Int64(values) => Values::Int64(values.clone()),
+                Values::Float64(values) => Values::Float64(values.clone()),
+                Values::Utf8 { ends, bytes } => Values::Utf8 {
+                    ends: ends.clone(),
+                    bytes: bytes.clone(),
+                },
+            },
+            present: column.present.clone(),
+        });
+        Self {
+            rows: self.rows,
+            columns: columns.collect(),
+        }
+    }
+
+    fn text_is_too_long(&self) -> bool {
+        self.columns.iter().any(|column| {
+            matches!(&column.values, Values::Utf8 { bytes, .. } if bytes.len() > MAX_BATCH_TEXT)
+        })
+    }
+}
+
+impl GatheredColumn {
+    fn into_arrow(self) -> Result<ArrayRef> {
+        let nulls = self
+            .present
+            .map(|present| NullBuffer::new(BooleanBuffer::from(present)));
+        let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
+        Ok(match self.values {
+            Values::Bool(values) => {
+                Arc::new(BooleanArray::new(BooleanBuffer::from(values), nulls)) as ArrayRef
+            }
+            Values::Int64(values) => Arc::new(Int64Array::new(values.into(), nulls)),
+            Values::Float64(values) => Arc::new(Float64Array::new(values.into(), nulls)),
+            Values::Utf8 { ends, bytes } => Arc::new(text_views(&ends, bytes, nulls)?),
+        })
+    }
+}
+
+/// Texts that lie one after the other, as views.
+#[allow(unsafe_code)] // Checking every view again, as the safe constructor does, costs as much as making them.
+fn text_views(ends: &[i64], bytes: Vec<u8>, nulls: Option<NullBuffer>) -> Result<StringViewArray> {
+    if bytes.len() > MAX_BATCH_TEXT {
+        return Err(Error::Internal(
+            "more than 2 GiB of text in one batch".to_owned(),
+        ));
+    }
+    let mut views = Vec::with_capacity(ends.len().saturating_sub(1));
+    let mut start = 0_usize;
+    for &end in ends.iter().skip(1) {
+        let end = usize::try_from(end).unwrap_or(start);
+        let text = bytes.get(start..end).unwrap_or_default();
+        views.push(make_view(text, 0, u32::try_from(start).unwrap_or(u32::MAX)));
+        start = end;
+    }
+    let buffers: Vec<Buffer> = if bytes.is_empty() {
+        Vec::new()
+    } else {
+        vec![Buffer::from_vec(bytes)]
+    };
+    // SAFETY: each view was made by make_view of a slice of the one buffer at the offset of that slice; gathered text is
+    // UTF-8 with each end at a character's border; there is one null bit for each view.
+    Ok(unsafe { StringViewArray::new_unchecked(ScalarBuffer::from(views), buffers.into(), nulls) })
+}
+
+fn id_columns(samples: &[SampleRef]) -> Vec<ArrayRef> {
+    let caches: Vec<u64> = samples.iter().map(|sample| sample.cache.into()).collect();
+    let ids: Vec<u64> = samples.iter().map(|sample| sample.sample).collect();
+    vec![
+        Arc::new(UInt64Array::from(caches)),
+        Arc::new(UInt64Array::from(ids)),
+    ]
+}
+
+fn ids_of_run(first: SampleRef, count: usize) -> Vec<ArrayRef> {
+    let caches = vec![u64::from(first.cache); count];
+    let ids: Vec<u64> = (first.sample..first.sample + count as u64).collect();
+    vec![
+        Arc::new(UInt64Array::from(caches)),
+        Arc::new(UInt64Array::from(ids)),
+    ]
+}
+
+fn weight_column(table: &ActiveTable, rows: Range<u64>) -> ArrayRef {
+    let weights = match table.equal_weight() {
+        Some(weight) => vec![weight; usize::try_from(rows.end - rows.start).unwrap_or(0)],
+        None => rows.map(|row| table.weight(row).unwrap_or(1.0)).collect(),
+    };
+    Arc::new(Float64Array::from(weights))
+}
+
+fn samples_of(table: &ActiveTable, rows: Range<u64>) -> Vec<SampleRef> {
+    let rows: Vec<u64> = rows.collect();
+    let mut samples = Vec::new();
+    table.samples_of(&rows, &mut samples);
+    samples
+}
+
+fn batch(schema: SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(schema, columns, &options)
+        .map_err(|error: ArrowError| Error::Internal(format!("export of metadata: {error}")))
+}
+
+/// Ids, fields and weight.
+fn table_schema(fields: &[Field]) -> SchemaRef {
+    let mut all = vec![
+        ArrowField::new(CACHE_ID, DataType::UInt64, false),
+        ArrowField::new(SAMPLE_ID, DataType::UInt64, false),
+    ];
+    all.extend(fields.iter().map(arrow_field));
+    all.push(ArrowField::new(WEIGHT, DataType::Float64, false));
+    Arc::new(ArrowSchema::new(all))
+}
+
+fn arrow_field(field: &Field) -> ArrowField {
+    let data_type = match field.field_type {
+        FieldType::Bool => DataType::Boolean,
+        FieldType::Int64 => DataType::Int64,
+        FieldType::Float64 => DataType::Float64,
+        FieldType::Utf8 => DataType::Utf8View,
+        // Gathering has refused a type that this library does not know.
+        _ => DataType::Null,
+    };
+    ArrowField::new(&field.name, data_type, field.nullable)
+}

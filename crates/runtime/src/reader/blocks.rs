@@ -1,0 +1,586 @@
+//! The prefetching stream of blocks: one hand-off a block of samples, not one a sample.
+//!
+//! A block goes through planning (which samples, where, how long), allocation of its payload memory by the consumer,
+//! filling, and delivery in order. Planning and filling are tasks that a worker takes; the consumer takes the task of
+//! the front block itself when nobody has, so that one busy worker, or none, is enough. No task waits for anything.
+//!
+//! How many blocks are in flight adapts: few while the consumer finds its blocks ready (memory stays warm in the
+//! processor's cache), up to the limit once the consumer has had to wait for slow storage or comes in bursts.
+
+use std::collections::VecDeque;
+use std::mem::ManuallyDrop;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+use crate::forked;
+use crate::mapped;
+use crate::pool::Pool;
+
+use super::slots::PayloadBuffers;
+
+/// Payload bytes in flight at most, but for one block.
+pub const MAX_PREFETCH_BYTES: u64 = 64 << 20;
+/// Most samples of an adaptive block.
+pub const MAX_BLOCK_SAMPLES: u64 = 512;
+/// Payload bytes that an adaptive block aims at.
+pub const MAX_BLOCK_BYTES: u64 = 1 << 20;
+/// Samples of the first blocks, so that the first sample comes at once.
+const FIRST_BLOCKS: [u64; 3] = [8, 32, 128];
+/// A consumer leaves reading from storage to the workers for so long.
+const PATIENCE: Duration = Duration::from_millis(5);
+/// A consumer that slept this long would have been served by more blocks in flight.
+const STARVED: Duration = Duration::from_millis(1);
+/// So many blocks delivered without a sleep, and fewer are kept in flight again.
+const CALM_BLOCKS: u32 = 1024;
+
+/// How a stream is cut into blocks. No influence on what it delivers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockSizing {
+    /// Small first blocks, then at most [`MAX_BLOCK_SAMPLES`] samples and about [`MAX_BLOCK_BYTES`].
+    Samples,
+    /// Exactly so many samples (at least 1) a block, the last block what is left.
+    Exact(u64),
+}
+
+/// Where blocks come from.
+pub(crate) trait BlockSource: Send + Sync + 'static {
+    /// A planned block.
+    type Work: Send + 'static;
+
+    /// Finds the samples of positions `first .. first + count` of the stream. Problems are part of the work.
+    fn plan(&self, first: u64, count: u64, columns: bool) -> Self::Work;
+    /// Payload lengths of a planned block; 0 for a sample that can't be read.
+    fn lengths(work: &Self::Work) -> &[u32];
+    /// Whether filling the block is copying alone, so that the consumer may do it.
+    fn is_resident(work: &Self::Work) -> bool;
+    /// Reads all payloads. `stop` asks to leave early: nobody wants the block any more.
+    fn fill(&self, work: &mut Self::Work, buffers: &mut dyn PayloadBuffers, stop: &AtomicBool);
+    /// Notes that something went wrong with the whole block. (After a fork the child goes on with the same source,
+    /// which therefore holds no lock that another thread could have taken.)
+    fn fail(&self, work: &mut Self::Work, message: &str);
+}
+
+/// A block that was read: the work of its source and the memory with its payloads.
+pub(crate) struct Filled<W, B> {
+    pub(crate) work: W,
+    pub(crate) buffers: B,
+}
+
+/// What [`Stream::poll`] found.
+pub(crate) enum Polled<S: BlockSource, B: PayloadBuffers> {
+    Ready(Filled<S::Work, B>),
+    Pending(StreamWaiter<S, B>),
+    Done,
+}
+
+/// Sizes of blocks, and the window that is left to plan.
+#[derive(Clone, Debug)]
+struct Cut {
+    sizing: BlockSizing,
+    usual: u64,
+    /// Number of the next block.
+    number: u64,
+    next: u64,
+    end: u64,
+}
+
+impl Cut {
+    fn take<W, B>(&mut self) -> Option<Entry<W, B>> {
+        let left = self.end - self.next;
+        if left == 0 {
+            return None;
+        }
+        let size = match self.sizing {
+            BlockSizing::Exact(size) => size.max(1),
+            BlockSizing::Samples => {
+                let first = usize::try_from(self.number)
+                    .ok()
+                    .and_then(|n| FIRST_BLOCKS.get(n));
+                first.map_or(self.usual, |&first| first.min(self.usual))
+            }
+        };
+        let count = size.min(left);
+        let entry = Entry {
+            number: self.number,
+            first: self.next,
+            count,
+            bytes: 0,
+            stage: Stage::Unplanned,
+        };
+        self.number += 1;
+        self.next += count;
+        Some(entry)
+    }
+}
+
+enum Stage<W, B> {
+    /// Nobody has planned it yet.
+    Unplanned,
+    /// Waits for memory from the consumer.
+    Planned(W),
+    /// Waits for somebody to fill it.
+    Allocated(W, B),
+    /// Somebody is at it.
+    Taken,
+    Ready(Filled<W, B>),
+    /// Its task panicked and took the work along.
+    Lost,
+}
+
+struct Entry<W, B> {
+    number: u64,
+    first: u64,
+    count: u64,
+    bytes: u64,
+    stage: Stage<W, B>,
+}
+
+struct State<W, B> {
+    entries: VecDeque<Entry<W, B>>,
+    cut: Cut,
+    /// Blocks kept in flight now.
+    depth: usize,
+    calm: u32,
+    /// Bytes of blocks that have memory.
+    allocated: u64,
+    /// Tasks in the pool's queue or running.
+    jobs: usize,
+    /// Consumers that sleep.
+    waiting: usize,
+}
+
+struct Shared<S: BlockSource, B: PayloadBuffers> {
+    source: Arc<S>,
+    pool: Pool,
+    state: Mutex<State<S::Work, B>>,
+    changed: Condvar,
+    /// The stream was dropped.
+    stopped: AtomicBool,
+    columns: AtomicBool,
+    min_depth: usize,
+    max_depth: usize,
+}
+
+enum Task<W, B> {
+    Plan { number: u64, first: u64, count: u64 },
+    Fill { number: u64, work: W, buffers: B },
+}
+
+impl<S: BlockSource, B: PayloadBuffers> Shared<S, B> {
+    fn lock(&self) -> MutexGuard<'_, State<S::Work, B>> {
+        // Nothing is left half done under this lock, so a poisoned one is as good.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The most urgent task that nobody has: the first block that can be filled, else the first to plan.
+    fn take_task(state: &mut State<S::Work, B>) -> Option<Task<S::Work, B>> {
+        let fill = state
+            .entries
+            .iter()
+            .position(|e| matches!(e.stage, Stage::Allocated(..)));
+        let plan = state
+            .entries
+            .iter()
+            .position(|e| matches!(e.stage, Stage::Unplanned));
+        let entry = match (fill, plan) {
+            (Some(at), _) | (None, Some(at)) => state.entries.get_mut(at)?,
+            (None, None) => return None,
+        };
+        Self::claim(entry)
+    }
+
+    fn claim(entry: &mut Entry<S::Work, B>) -> Option<Task<S::Work, B>> {
+        match std::mem::replace(&mut entry.stage, Stage::Taken) {
+            Stage::Unplanned => Some(Task::Plan {
+                number: entry.number,
+                first: entry.first,
+                count: entry.count,
+            }),
+            Stage::Allocated(work, buffers) => Some(Task::Fill {
+                number: entry.number,
+                work,
+                buffers,
+            }),
+            other => {
+                entry.stage = other;
+                None
+            }
+        }
+    }
+
+    /// Runs a task and puts its result in place. A panic of the source loses the block, never the consumer.
+    fn run(&self, task: Task<S::Work, B>) {
+        let (number, stage) = match task {
+            Task::Plan {
+                number,
+                first,
+                count,
+            } => {
+                let columns = self.columns.load(Ordering::Relaxed);
+                let plan = || self.source.plan(first, count, columns);
+                (
+                    number,
+                    catch_unwind(AssertUnwindSafe(plan)).map_or(Stage::Lost, Stage::Planned),
+                )
+            }
+            Task::Fill {
+                number,
+                mut work,
+                mut buffers,
+            } => {
+                let fill = || self.source.fill(&mut work, &mut buffers, &self.stopped);
+                if catch_unwind(AssertUnwindSafe(fill)).is_err() {
+                    self.source
+                        .fail(&mut work, "reading a block of samples panicked");
+                }
+                (number, Stage::Ready(Filled { work, buffers }))
+            }
+        };
+        let bytes = match &stage {
+            Stage::Planned(work) => Some(
+                S::lengths(work)
+                    .iter()
+                    .map(|&len| u64::from(len))
+                    .sum::<u64>(),
+            ),
+            _ => None,
+        };
+        let mut state = self.lock();
+        if self.stopped.load(Ordering::Relaxed) {
+            drop(state);
+            drop(stage);
+            return;
+        }
+        let is_front = state
+            .entries
+            .front()
+            .is_some_and(|front| front.number == number);
+        if let Some(entry) = state
+            .entries
+            .iter_mut()
+            .find(|entry| entry.number == number)
+        {
+            entry.stage = stage;
+            entry.bytes = bytes.unwrap_or(entry.bytes);
+        }
+        let wake = is_front && state.waiting > 0;
+        drop(state);
+        if wake {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Puts as many jobs in the pool's queue as there are tasks to take, at most one a worker.
+    fn schedule(self: &Arc<Self>, state: &mut State<S::Work, B>) -> Result<()> {
+        let tasks = state.entries.iter().filter(|entry| entry.is_task()).count();
+        let wanted = tasks.min(self.pool.num_workers());
+        while state.jobs < wanted {
+            let shared = self.clone();
+            self.pool.submit(move || shared.work())?;
+            state.jobs += 1;
+        }
+        Ok(())
+    }
+
+    /// A job: some tasks, then back to the end of the queue, so that streams share the pool fairly.
+    fn work(self: Arc<Self>) {
+        mapped::ensure_guard();
+        for _ in 0..4 {
+            let mut state = self.lock();
+            let task = match self.stopped.load(Ordering::Relaxed) {
+                true => None,
+                false => Self::take_task(&mut state),
+            };
+            let Some(task) = task else {
+                state.jobs -= 1;
+                return;
+            };
+            drop(state);
+            self.run(task);
+        }
+        let mut state = self.lock();
+        state.jobs -= 1;
+        if !self.stopped.load(Ordering::Relaxed) {
+            // A pool that has ended has no queue to come back to; the consumer then does the tasks itself.
+            let _ = self.schedule(&mut state);
+        }
+    }
+}
+
+impl<W, B> State<W, B> {
+    /// Adds blocks to plan until enough are in flight, never past the end of the window.
+    fn top_up(&mut self) {
+        while self.entries.len() < self.depth
+            && let Some(entry) = self.cut.take()
+        {
+            self.entries.push_back(entry);
+        }
+    }
+}
+
+impl<W, B> Entry<W, B> {
+    fn is_task(&self) -> bool {
+        matches!(self.stage, Stage::Unplanned | Stage::Allocated(..))
+    }
+}
+
+/// An ordered, prefetching stream of blocks.
+pub(crate) struct Stream<S: BlockSource, B: PayloadBuffers> {
+    shared: ManuallyDrop<Arc<Shared<S, B>>>,
+    generation: u64,
+    /// What a forked child needs to go on; kept outside of the lock, which a thread of the parent may hold.
+    delivered: u64,
+    end: u64,
+    sizing: BlockSizing,
+    usual: u64,
+}
+
+impl<S: BlockSource, B: PayloadBuffers> Stream<S, B> {
+    /// A stream of `positions`. `usual` is the size of an adaptive block.
+    pub(crate) fn new(
+        pool: &Pool,
+        source: Arc<S>,
+        positions: Range<u64>,
+        sizing: BlockSizing,
+        usual: u64,
+        prefetch_size: usize,
+    ) -> Self {
+        let max_depth = prefetch_size.max(1);
+        let min_depth = pool.num_workers().saturating_add(2).min(max_depth);
+        let end = positions.end.max(positions.start);
+        let usual = usual.clamp(1, MAX_BLOCK_SAMPLES);
+        let state = State {
+            entries: VecDeque::new(),
+            cut: Cut {
+                sizing,
+                usual,
+                number: 0,
+                next: positions.start,
+                end,
+            },
+            depth: min_depth,
+            calm: 0,
+            allocated: 0,
+            jobs: 0,
+            waiting: 0,
+        };
+        let shared = Shared {
+            source,
+            pool: pool.clone(),
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            stopped: AtomicBool::new(false),
+            columns: AtomicBool::new(false),
+            min_depth,
+            max_depth,
+        };
+        Self {
+            shared: ManuallyDrop::new(Arc::new(shared)),
+            generation: forked::generation(),
+            delivered: positions.start,
+            end,
+            sizing,
+            usual,
+        }
+    }
+
+    /// Whether blocks planned from now on come with their metadata columns.
+    pub(crate) fn want_columns(&self, wanted: bool) {
+        self.shared.columns.store(wanted, Ordering::Relaxed);
+    }
+
+    /// Takes the next block if it is ready. Never waits; `allocate` makes memory for payloads of given lengths.
+    ///
+    /// # Errors
+    /// Those of `allocate`, after which the stream may be polled again; [`Error::Internal`] for a fault of ours.
+    pub(crate) fn poll<E: From<Error>>(
+        &mut self,
+        allocate: &mut dyn FnMut(&[u32]) -> Result<B, E>,
+    ) -> Result<Polled<S, B>, E> {
+        self.leave_parent();
+        let shared = &*self.shared;
+        let mut state = shared.lock();
+        state.top_up();
+        state = Self::allocate_planned(shared, state, allocate)?;
+        let Some(front) = state.entries.front() else {
+            return Ok(Polled::Done);
+        };
+        if !matches!(front.stage, Stage::Ready(_) | Stage::Lost) {
+            shared.schedule(&mut state)?;
+            return Ok(Polled::Pending(StreamWaiter {
+                shared: Arc::downgrade(shared),
+            }));
+        }
+        let Some(front) = state.entries.pop_front() else {
+            return Ok(Polled::Done);
+        };
+        state.allocated = state.allocated.saturating_sub(front.bytes);
+        self.delivered = front.first + front.count;
+        state.calm += 1;
+        if state.calm >= CALM_BLOCKS {
+            state.calm = 0;
+            state.depth = (state.depth / 2).max(shared.min_depth);
+        }
+        state.top_up();
+        shared.schedule(&mut state)?;
+        drop(state);
+        match front.stage {
+            Stage::Ready(filled) => Ok(Polled::Ready(filled)),
+            _ => Err(Error::Internal("planning a block of samples panicked".to_owned()).into()),
+        }
+    }
+
+    /// Gives memory to planned blocks, in order, as far as the byte bound allows; the front block always gets its
+    /// own, or nothing would ever be delivered. The lock is released meanwhile.
+    fn allocate_planned<'a, E: From<Error>>(
+        shared: &'a Shared<S, B>,
+        mut state: MutexGuard<'a, State<S::Work, B>>,
+        allocate: &mut dyn FnMut(&[u32]) -> Result<B, E>,
+    ) -> Result<MutexGuard<'a, State<S::Work, B>>, E> {
+        loop {
+            let place = state
+                .entries
+                .iter()
+                .position(|e| matches!(e.stage, Stage::Planned(_)));
+            let Some(place) = place else { return Ok(state) };
+            let allocated = state.allocated;
+            let Some(entry) = state.entries.get_mut(place) else {
+                return Ok(state);
+            };
+            if place > 0 && allocated.saturating_add(entry.bytes) > MAX_PREFETCH_BYTES {
+                return Ok(state);
+            }
+            let (number, bytes) = (entry.number, entry.bytes);
+            let work = match std::mem::replace(&mut entry.stage, Stage::Taken) {
+                Stage::Planned(work) => work,
+                other => {
+                    entry.stage = other;
+                    return Ok(state);
+                }
+            };
+            drop(state);
+            let buffers = allocate(S::lengths(&work));
+            state = shared.lock();
+            let Some(entry) = state
+                .entries
+                .iter_mut()
+                .find(|entry| entry.number == number)
+            else {
+                return Err(Error::Internal("a block vanished".to_owned()).into());
+            };
+            match buffers {
+                Ok(buffers) => {
+                    entry.stage = Stage::Allocated(work, buffers);
+                    state.allocated = state.allocated.saturating_add(bytes);
+                }
+                Err(error) => {
+                    entry.stage = Stage::Planned(work);
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// In a forked child: forgets what was in flight, whose locks may be held by threads that are gone, and goes on
+    /// from the first position that was not delivered.
+    fn leave_parent(&mut self) {
+        if forked::generation() == self.generation {
+            return;
+        }
+        let old = &*self.shared;
+        let fresh = Self::new(
+            &old.pool,
+            old.source.clone(),
+            self.delivered..self.end,
+            self.sizing,
+            self.usual,
+            old.max_depth,
+        );
+        fresh.want_columns(old.columns.load(Ordering::Relaxed));
+        // Dropping the old value leaks what it shares, see there.
+        *self = fresh;
+    }
+}
+
+impl<S: BlockSource, B: PayloadBuffers> Drop for Stream<S, B> {
+    fn drop(&mut self) {
+        if forked::generation() != self.generation {
+            // Inherited through a fork: its lock may never open, its memory is a copy nobody else sees.
+            return;
+        }
+        self.shared.stopped.store(true, Ordering::Relaxed);
+        let entries = std::mem::take(&mut self.shared.lock().entries);
+        drop(entries);
+        // The one way to keep a field from being dropped in the branch above.
+        #[allow(unsafe_code)]
+        // SAFETY: not used again, this is the drop.
+        unsafe {
+            ManuallyDrop::drop(&mut self.shared);
+        }
+    }
+}
+
+/// Waits for the front block of a stream, or does its work.
+pub(crate) struct StreamWaiter<S: BlockSource, B: PayloadBuffers> {
+    /// Weak, so that a waiter that is kept does not keep a dropped stream's blocks.
+    shared: Weak<Shared<S, B>>,
+}
+
+impl<S: BlockSource, B: PayloadBuffers> StreamWaiter<S, B> {
+    /// Returns once the front block needs the consumer, or after `timeout`. A front block that nobody has taken yet
+    /// and that is resident is planned or filled right here.
+    pub(crate) fn wait(&self, timeout: Duration) {
+        let Some(shared) = self.shared.upgrade() else {
+            return;
+        };
+        let deadline = Instant::now() + timeout;
+        let mut state = shared.lock();
+        let mut slept = Duration::ZERO;
+        while !shared.stopped.load(Ordering::Relaxed) {
+            let Some(front) = state.entries.front_mut() else {
+                break;
+            };
+            let patience = match &front.stage {
+                Stage::Ready(_) | Stage::Lost | Stage::Planned(_) => break,
+                Stage::Taken => timeout,
+                Stage::Unplanned => Duration::ZERO,
+                Stage::Allocated(work, _) if S::is_resident(work) => Duration::ZERO,
+                // Reading from the disk is for the workers, unless they are all at something else.
+                Stage::Allocated(..) => PATIENCE,
+            };
+            if slept >= patience
+                && let Some(task) = Shared::<S, B>::claim(front)
+            {
+                drop(state);
+                mapped::ensure_guard();
+                shared.run(task);
+                return;
+            }
+            let now = Instant::now();
+            let Some(left) = deadline
+                .checked_duration_since(now)
+                .filter(|left| !left.is_zero())
+            else {
+                break;
+            };
+            state.waiting += 1;
+            let waited = shared
+                .changed
+                .wait_timeout(state, left.min(patience.max(PATIENCE)));
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state.waiting -= 1;
+            slept += now.elapsed();
+        }
+        if slept >= STARVED {
+            state.depth = (state.depth * 2).min(shared.max_depth);
+            state.calm = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,808 @@
+//! What a dataset delivers: right payloads and metadata, in an order that depends on nothing but its definition.
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    reason = "code of tests"
+)]
+
+mod reading;
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
+use arrow_array::{
+    Array, ArrayRef, Float16Array, Float64Array, Int8Array, Int64Array, RecordBatch, StringArray,
+    UInt64Array,
+};
+use dataset_rt_format::{Codec, Field, FieldType, Value};
+use dataset_rt_runtime::{
+    BlockSizing, Cursor, Dataset, Error, Fault, MAX_BLOCK_SAMPLES, Pool, ReaderOptions, SampleRef,
+    Sampler, SamplerConfig, UpdateReport, VecBuffers,
+};
+
+use reading::{
+    Made, Spec, assert_payloads, make, next, of_block, open, open_with, ordered, read_all,
+};
+
+fn ids(read: &reading::Read) -> Vec<u64> {
+    read.iter().map(|(sample, _)| sample.sample).collect()
+}
+
+fn window(dataset: &Dataset, sizing: BlockSizing) -> reading::Read {
+    read_all(&mut dataset.blocks(dataset.take_window().unwrap(), sizing))
+}
+
+#[test]
+fn payloads_are_those_written() {
+    for codec in [Codec::None, Codec::Lz4] {
+        let made = make(&Spec {
+            codec,
+            ..Spec::new(1000)
+        });
+        for use_mmap in [true, false] {
+            for verify_payloads in [true, false] {
+                let options = ReaderOptions {
+                    use_mmap,
+                    verify_payloads,
+                    ..ordered()
+                };
+                let read = window(&open(&[&made], options), BlockSizing::Samples);
+                assert!(ids(&read).into_iter().eq(0..1000));
+                assert_payloads(&read, &[&made]);
+            }
+        }
+    }
+}
+
+#[test]
+fn large_payloads_are_checked_in_pieces() {
+    for codec in [Codec::None, Codec::Lz4] {
+        let made = make(&Spec {
+            stretch: 1000,
+            codec,
+            max_shard: 1 << 20,
+            ..Spec::new(12)
+        });
+        let read = window(&open(&[&made], ordered()), BlockSizing::Samples);
+        assert!(
+            read.iter()
+                .any(|(_, payload)| payload.as_ref().unwrap().len() > 200_000)
+        );
+        assert_payloads(&read, &[&made]);
+        // A changed byte in the last piece is noticed.
+        let path = made.path.join("shards/000000.bin");
+        let mut bytes = std::fs::read(&path).unwrap();
+        let at = bytes.len() - 500;
+        bytes[at] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+        let read = window(&open(&[&made], ordered()), BlockSizing::Samples);
+        assert_eq!(
+            read.iter().filter(|(_, payload)| payload.is_err()).count(),
+            1
+        );
+    }
+}
+
+fn block_of(plan: dataset_rt_runtime::ReadPlan) -> dataset_rt_runtime::Block<VecBuffers> {
+    let buffers = VecBuffers::allocate(plan.lengths());
+    plan.fill(buffers)
+}
+
+#[test]
+fn the_order_is_that_of_the_sampler_whatever_reads_it() {
+    let (a, b) = (
+        make(&Spec::new(700)),
+        make(&Spec {
+            salt: 9,
+            ..Spec::new(50)
+        }),
+    );
+    for (shuffle, replacement) in [(false, true), (true, true), (true, false)] {
+        let config = SamplerConfig {
+            shuffle,
+            replacement,
+            seed: 5,
+            stream: 0,
+        };
+        let sampler = Sampler::new(config, 750, None).unwrap();
+        let mut rows = vec![0; 2 * 900];
+        sampler.fill(0, &mut rows);
+        let wanted: Vec<SampleRef> = rows
+            .iter()
+            .map(|&row| match row.checked_sub(700) {
+                None => SampleRef {
+                    cache: 0,
+                    sample: row,
+                },
+                Some(sample) => SampleRef { cache: 1, sample },
+            })
+            .collect();
+        for (workers, prefetch_size) in [(1, 1), (3, 2), (2, 64)] {
+            let pool = Pool::new(workers).unwrap();
+            for sizing in [
+                BlockSizing::Samples,
+                BlockSizing::Exact(1),
+                BlockSizing::Exact(1000),
+            ] {
+                let options = ReaderOptions {
+                    shuffle,
+                    replacement,
+                    prefetch_size,
+                    ..ReaderOptions::new(5)
+                };
+                let dataset = open_with(&pool, &[&a, &b], options).unwrap();
+                dataset.set_epoch_len(900).unwrap();
+                let mut read = window(&dataset, sizing);
+                read.extend(window(&dataset, sizing));
+                assert!(
+                    read.iter()
+                        .map(|(sample, _)| *sample)
+                        .eq(wanted.iter().copied())
+                );
+                assert_payloads(&read, &[&a, &b]);
+            }
+        }
+    }
+}
+
+#[test]
+fn windows_are_taken_whole_and_in_turn() {
+    let made = make(&Spec::new(10));
+    let dataset = open(&[&made], ordered());
+    assert_eq!((dataset.len(), dataset.active_rows()), (10, 10));
+    dataset.set_epoch_len(4).unwrap();
+    let first = dataset.take_window().unwrap();
+    let second = dataset.take_window().unwrap();
+    // What is changed afterwards does not reach windows that were taken.
+    dataset.update(&[table(&[(0, 9, 1.0)])], 0).unwrap();
+    let of = |window| ids(&read_all(&mut dataset.blocks(window, BlockSizing::Samples)));
+    assert_eq!(of(second), [4, 5, 6, 7]);
+    assert_eq!(of(first), [0, 1, 2, 3]);
+    assert_eq!(dataset.len(), 4);
+    assert_eq!(ids(&window(&dataset, BlockSizing::Samples)), [9, 9, 9, 9]);
+    assert_eq!(
+        dataset.cursor(),
+        Cursor {
+            next: 4,
+            epoch_len: Some(4),
+            stream: 0
+        }
+    );
+}
+
+#[test]
+fn windows_end_with_the_stream() {
+    let made = make(&Spec::new(10));
+    let dataset = open(&[&made], ordered());
+    let cursor = Cursor {
+        next: (1 << 63) - 10,
+        epoch_len: None,
+        stream: 0,
+    };
+    dataset.set_cursor(cursor).unwrap();
+    assert_eq!(window(&dataset, BlockSizing::Samples).len(), 10);
+    assert!(matches!(dataset.take_window(), Err(Error::Argument { .. })));
+    assert!(
+        dataset
+            .set_cursor(Cursor {
+                next: (1 << 63) + 1,
+                ..cursor
+            })
+            .is_err()
+    );
+    for bad in [0, 1 << 63, u64::MAX] {
+        assert!(matches!(
+            dataset.set_epoch_len(bad),
+            Err(Error::Argument { .. })
+        ));
+    }
+}
+
+#[test]
+fn a_cursor_restores_position_length_and_stream_word() {
+    let made = make(&Spec::new(100));
+    let options = ReaderOptions {
+        replacement: false,
+        ..ReaderOptions::new(3)
+    };
+    let dataset = open(&[&made], options.clone());
+    let head: Vec<_> = (0..50).map(|i| (0, i * 2, 1.0)).collect();
+    dataset.update(&[table(&head)], 7).unwrap();
+    dataset.set_epoch_len(30).unwrap();
+    let first = ids(&window(&dataset, BlockSizing::Samples));
+    let cursor = dataset.cursor();
+    let next = ids(&window(&dataset, BlockSizing::Samples));
+
+    let other = open(&[&made], options);
+    other.update(&dataset.export_rows().unwrap(), 0).unwrap();
+    other.set_cursor(cursor).unwrap();
+    assert_eq!(ids(&window(&other, BlockSizing::Samples)), next);
+    assert_ne!(first, next);
+    // Another stream word is another order of the same table.
+    other
+        .set_cursor(Cursor {
+            next: 0,
+            stream: 8,
+            ..cursor
+        })
+        .unwrap();
+    assert_ne!(ids(&window(&other, BlockSizing::Samples)), first);
+    other
+        .set_cursor(Cursor {
+            next: 0,
+            stream: 7,
+            ..cursor
+        })
+        .unwrap();
+    assert_eq!(ids(&window(&other, BlockSizing::Samples)), first);
+}
+
+fn table(rows: &[(u64, u64, f64)]) -> RecordBatch {
+    let caches: UInt64Array = rows.iter().map(|row| row.0).collect::<Vec<_>>().into();
+    let samples: UInt64Array = rows.iter().map(|row| row.1).collect::<Vec<_>>().into();
+    let weights: Float64Array = rows.iter().map(|row| row.2).collect::<Vec<_>>().into();
+    columns(Arc::new(caches), Arc::new(samples), Arc::new(weights))
+}
+
+fn columns(caches: ArrayRef, samples: ArrayRef, weights: ArrayRef) -> RecordBatch {
+    let columns = [
+        ("cache_id", caches),
+        ("sample_id", samples),
+        ("weight", weights),
+    ];
+    RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true)))
+        .unwrap()
+}
+
+#[test]
+fn updates_filter_duplicate_reorder_and_weight() {
+    let (a, b) = (make(&Spec::new(40)), make(&Spec::new(20)));
+    let dataset = open(&[&a, &b], ordered());
+    let rows = [(1, 19, 1.0), (0, 3, 1.0), (0, 3, 1.0), (0, 0, 1.0)];
+    let report = dataset
+        .update(&[table(&rows[..2]), table(&rows[2..])], 0)
+        .unwrap();
+    assert_eq!(
+        report,
+        UpdateReport {
+            rows: 4,
+            kept: 3,
+            duplicated: 1,
+            dropped: 57
+        }
+    );
+    let read = window(&dataset, BlockSizing::Samples);
+    let order: Vec<_> = read
+        .iter()
+        .map(|(s, _)| (u64::from(s.cache), s.sample))
+        .collect();
+    assert_eq!(order, rows.map(|row| (row.0, row.1)));
+    assert_payloads(&read, &[&a, &b]);
+    let report = dataset
+        .update(&[table(&[(0, 3, 2.0), (0, 4, 1.0)])], 0)
+        .unwrap();
+    assert_eq!(
+        report,
+        UpdateReport {
+            rows: 2,
+            kept: 2,
+            duplicated: 0,
+            dropped: 2
+        }
+    );
+    assert!(dataset.table().is_edited());
+
+    // A row of 2^-1000 of the weight is as good as never drawn.
+    let options = ReaderOptions::new(1);
+    let dataset = open(&[&a, &b], options);
+    dataset
+        .update(&[table(&[(0, 1, 2f64.powi(-1000)), (1, 7, 1.0)])], 0)
+        .unwrap();
+    dataset.set_epoch_len(1000).unwrap();
+    let read = window(&dataset, BlockSizing::Samples);
+    assert!(read.iter().all(|(sample, _)| *sample
+        == SampleRef {
+            cache: 1,
+            sample: 7
+        }));
+}
+
+#[test]
+fn handing_the_table_back_is_a_fresh_start() {
+    let made = make(&Spec::new(100));
+    let dataset = open(&[&made], ReaderOptions::new(11));
+    let first = ids(&window(&dataset, BlockSizing::Samples));
+    assert_ne!(ids(&window(&dataset, BlockSizing::Samples)), first);
+    let exported = dataset.export().unwrap();
+    let report = dataset.update(&exported, 0).unwrap();
+    assert_eq!(
+        report,
+        UpdateReport {
+            rows: 100,
+            kept: 100,
+            duplicated: 0,
+            dropped: 0
+        }
+    );
+    assert!(!dataset.table().is_edited());
+    assert_eq!(ids(&window(&dataset, BlockSizing::Samples)), first);
+}
+
+#[test]
+fn integers_and_floats_of_all_widths_are_accepted() {
+    let made = make(&Spec::new(10));
+    let dataset = open(&[&made], ordered());
+    let ids: ArrayRef = Arc::new(Int8Array::from(vec![0, 0]));
+    let samples: ArrayRef = Arc::new(Int64Array::from(vec![7, 3]));
+    let half = Float16Array::from(
+        vec![0.5, 2.0]
+            .into_iter()
+            .map(half_from)
+            .collect::<Vec<_>>(),
+    );
+    let weights: [ArrayRef; 3] = [
+        Arc::new(half),
+        Arc::new(Int8Array::from(vec![1, 4])),
+        Arc::new(UInt64Array::from(vec![u64::MAX, 1])),
+    ];
+    for weight in weights {
+        dataset
+            .update(&[columns(ids.clone(), samples.clone(), weight)], 0)
+            .unwrap();
+        assert_eq!(dataset.active_sample(0).unwrap().sample, 7);
+    }
+    assert_eq!(
+        dataset.table().weight(0),
+        Some(18_446_744_073_709_551_616.0)
+    );
+}
+
+fn half_from(
+    value: f64,
+) -> <arrow_array::types::Float16Type as arrow_array::ArrowPrimitiveType>::Native {
+    <arrow_array::types::Float16Type as arrow_array::ArrowPrimitiveType>::Native::from_f64(value)
+}
+
+#[test]
+fn a_wrong_table_is_refused_whole_and_named() {
+    let made = make(&Spec::new(10));
+    let dataset = open(&[&made, &made], ordered());
+    let before = dataset.cursor();
+    let good = || Arc::new(UInt64Array::from(vec![0, 1])) as ArrayRef;
+    let weights = |values: Vec<f64>| Arc::new(Float64Array::from(values)) as ArrayRef;
+    let ones = || weights(vec![1.0, 1.0]);
+    let ints = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;
+    let text = || Arc::new(StringArray::from(vec!["0", "1"])) as ArrayRef;
+    let nulls = || Arc::new(UInt64Array::from(vec![Some(1), None])) as ArrayRef;
+    let cases: Vec<(RecordBatch, Fault, &str, Option<u64>, &str)> = vec![
+        (
+            columns(ints(vec![0, 2]), good(), ones()),
+            Fault::Value,
+            "cache_id",
+            Some(3),
+            "2",
+        ),
+        (
+            columns(ints(vec![-1, 1]), good(), ones()),
+            Fault::Value,
+            "cache_id",
+            Some(2),
+            "-1",
+        ),
+        (
+            columns(good(), ints(vec![9, 10]), ones()),
+            Fault::Value,
+            "sample_id",
+            Some(3),
+            "10",
+        ),
+        (
+            columns(nulls(), good(), ones()),
+            Fault::Value,
+            "cache_id",
+            Some(3),
+            "1 nulls",
+        ),
+        (
+            columns(good(), nulls(), ones()),
+            Fault::Value,
+            "sample_id",
+            Some(3),
+            "1 nulls",
+        ),
+        (
+            columns(good(), good(), nulls()),
+            Fault::Value,
+            "weight",
+            Some(3),
+            "1 nulls",
+        ),
+        (
+            columns(good(), good(), weights(vec![1.0, 0.0])),
+            Fault::Value,
+            "weight",
+            Some(3),
+            "0",
+        ),
+        (
+            columns(good(), good(), weights(vec![-1.0, 1.0])),
+            Fault::Value,
+            "weight",
+            Some(2),
+            "-1",
+        ),
+        (
+            columns(good(), good(), weights(vec![1.0, f64::NAN])),
+            Fault::Value,
+            "weight",
+            Some(3),
+            "NaN",
+        ),
+        (
+            columns(good(), good(), weights(vec![f64::INFINITY, 1.0])),
+            Fault::Value,
+            "weight",
+            Some(2),
+            "inf",
+        ),
+        (
+            columns(text(), good(), ones()),
+            Fault::Type,
+            "cache_id",
+            None,
+            "Utf8",
+        ),
+        (
+            columns(good(), ones(), ones()),
+            Fault::Type,
+            "sample_id",
+            None,
+            "Float64",
+        ),
+        (
+            columns(good(), good(), text()),
+            Fault::Type,
+            "weight",
+            None,
+            "Utf8",
+        ),
+    ];
+    for (batch, fault, column, row, found) in cases {
+        // The second batch, so that rows are counted over batches.
+        let error = dataset
+            .update(&[table(&[(0, 0, 1.0), (0, 1, 1.0)]), batch], 3)
+            .unwrap_err();
+        match &error {
+            Error::Table {
+                fault: f,
+                column: c,
+                row: r,
+                message,
+            } => {
+                assert_eq!((*f, c.as_str(), *r), (fault, column, row), "{message}");
+                assert!(
+                    message.contains(found) && message.contains(column),
+                    "{message}"
+                );
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let without = table(&[(0, 0, 1.0)]).project(&[0, 2]).unwrap();
+    assert!(
+        dataset
+            .update(&[without], 0)
+            .unwrap_err()
+            .to_string()
+            .contains("\"sample_id\"")
+    );
+    assert!(
+        dataset
+            .update(&[], 0)
+            .unwrap_err()
+            .to_string()
+            .contains("no rows")
+    );
+    assert!(
+        dataset
+            .update(&[table(&[])], 0)
+            .unwrap_err()
+            .to_string()
+            .contains("no rows")
+    );
+    assert_eq!(dataset.cursor(), before);
+    assert!(!dataset.table().is_edited());
+}
+
+/// The metadata of a table's batches must be that of its samples.
+fn assert_metadata(batches: &[RecordBatch], samples: &[SampleRef], caches: &[&Made]) {
+    let schema = batches[0].schema();
+    let mut row = 0;
+    for batch in batches {
+        for i in 0..batch.num_rows() {
+            let sample = samples[row];
+            let spec = &caches[sample.cache as usize].spec;
+            for (name, column) in schema.fields().iter().zip(batch.columns()) {
+                let field = spec.fields.iter().find(|field| field.name == *name.name());
+                let Some(field) = field else {
+                    let own = ["cache_id", "sample_id", "weight"].contains(&name.name().as_str());
+                    assert!(own || column.is_null(i));
+                    continue;
+                };
+                assert!(column.is_valid(i));
+                let mut text = String::new();
+                match spec.value(field.field_type, sample.sample, &mut text) {
+                    Value::Bool(value) => assert_eq!(column.as_boolean().value(i), value),
+                    Value::Int64(v) => assert_eq!(column.as_primitive::<Int64Type>().value(i), v),
+                    Value::Float64(v) => {
+                        let found = column.as_primitive::<Float64Type>().value(i);
+                        assert_eq!(found.to_bits(), v.to_bits());
+                    }
+                    _ => assert_eq!(column.as_string_view().value(i), text),
+                }
+            }
+            row += 1;
+        }
+    }
+    assert_eq!(row, samples.len());
+}
+
+#[test]
+fn the_exported_table_is_whole_and_bit_exact() {
+    // Many batches, borders inside of exported ones; the second cache lacks one field and brings another.
+    let a = make(&Spec::new(300));
+    let mut fields = vec![
+        Field::new("extra", FieldType::Utf8),
+        Field::new("good", FieldType::Bool),
+    ];
+    fields.push(Field::new("label", FieldType::Int64));
+    let b = make(&Spec {
+        fields,
+        salt: 5,
+        batch_rows: 1,
+        ..Spec::new(30)
+    });
+    for use_mmap in [true, false] {
+        let dataset = open(
+            &[&a, &b],
+            ReaderOptions {
+                use_mmap,
+                ..ordered()
+            },
+        );
+        let names: Vec<_> = dataset
+            .schema()
+            .iter()
+            .map(|f| (f.name.as_str(), f.nullable))
+            .collect();
+        assert_eq!(
+            names,
+            [
+                ("label", false),
+                ("score", true),
+                ("good", false),
+                ("text", true),
+                ("extra", true)
+            ]
+        );
+        assert_eq!(
+            dataset.cache_fields(1),
+            [Some(2), None, Some(1), None, Some(0)]
+        );
+        let all: Vec<SampleRef> = (0..330)
+            .map(|row| dataset.active_sample(row).unwrap())
+            .collect();
+        let exported = dataset.export().unwrap();
+        assert_metadata(&exported, &all, &[&a, &b]);
+        let ids = exported[0].column(1).as_primitive::<UInt64Type>();
+        assert_eq!((ids.value(299), ids.value(300)), (299, 0));
+        assert_eq!(
+            exported[0]
+                .column(6 + 1)
+                .as_primitive::<Float64Type>()
+                .value(0),
+            1.0
+        );
+
+        // Reversed, with duplicates and weights.
+        let rows: Vec<_> = all
+            .iter()
+            .rev()
+            .flat_map(|s| [(u64::from(s.cache), s.sample, 0.5 + s.sample as f64); 2])
+            .collect();
+        dataset.update(&[table(&rows)], 0).unwrap();
+        let rows: Vec<SampleRef> = all.iter().rev().flat_map(|s| [*s; 2]).collect();
+        let exported = dataset.export().unwrap();
+        assert_metadata(&exported, &rows, &[&a, &b]);
+        let weight = exported[0].column_by_name("weight").unwrap();
+        assert_eq!(weight.as_primitive::<Float64Type>().value(0), 29.5);
+        assert_eq!(dataset.export_samples(&rows[5..90]).unwrap().num_rows(), 85);
+        assert_metadata(
+            &[dataset.export_samples(&rows[5..90]).unwrap()],
+            &rows[5..90],
+            &[&a, &b],
+        );
+    }
+}
+
+#[test]
+fn caches_of_other_types_do_not_load_together() {
+    let a = make(&Spec::new(3));
+    let b = make(&Spec {
+        fields: vec![Field::new("score", FieldType::Int64)],
+        ..Spec::new(3)
+    });
+    let pool = Pool::new(1).unwrap();
+    let message = open_with(&pool, &[&a, &b], ordered())
+        .unwrap_err()
+        .to_string();
+    for part in ["score", "float64", "int64"] {
+        assert!(message.contains(part), "{message}");
+    }
+    assert!(message.contains(&a.path.display().to_string()), "{message}");
+    assert!(message.contains(&b.path.display().to_string()), "{message}");
+}
+
+#[test]
+fn a_cache_without_fields() {
+    let made = make(&Spec {
+        fields: vec![],
+        ..Spec::new(20)
+    });
+    let dataset = open(&[&made], ordered());
+    assert_payloads(&window(&dataset, BlockSizing::Samples), &[&made]);
+    assert_eq!(dataset.export().unwrap()[0].num_columns(), 3);
+    let none = dataset
+        .export_samples(&[SampleRef {
+            cache: 0,
+            sample: 3,
+        }])
+        .unwrap();
+    assert_eq!((none.num_columns(), none.num_rows()), (0, 1));
+}
+
+#[test]
+fn blocks_bring_their_metadata_when_it_is_wanted() {
+    let (a, b) = (
+        make(&Spec::new(400)),
+        make(&Spec {
+            salt: 3,
+            ..Spec::new(90)
+        }),
+    );
+    for use_mmap in [true, false] {
+        let dataset = open(
+            &[&a, &b],
+            ReaderOptions {
+                use_mmap,
+                ..ReaderOptions::new(2)
+            },
+        );
+        let mut stream =
+            dataset.blocks::<VecBuffers>(dataset.take_window().unwrap(), BlockSizing::Exact(50));
+        stream.want_columns(true);
+        let mut seen = 0;
+        while let Some(block) = next(&mut stream) {
+            let gathered = block.columns.clone().unwrap();
+            for (row, sample) in block.samples.iter().enumerate() {
+                let cache = &dataset.caches()[sample.cache as usize];
+                for field in 0..4 {
+                    let one = cache.value(field, sample.sample).unwrap();
+                    let many = gathered.value(row, field).unwrap();
+                    match (one, many) {
+                        (Value::Float64(a), Value::Float64(b)) => {
+                            assert_eq!(a.to_bits(), b.to_bits())
+                        }
+                        (a, b) => assert_eq!(a, b),
+                    }
+                }
+                assert_eq!(gathered.value(row, 4), None);
+                seen += 1;
+            }
+            assert_eq!(gathered.value(block.samples.len(), 0), None);
+            let samples = block.samples.clone();
+            let batch = gathered.to_batch(dataset.schema()).unwrap();
+            assert_metadata(&[batch], &samples, &[&a, &b]);
+        }
+        assert_eq!(seen, 490);
+        let mut stream =
+            dataset.blocks::<VecBuffers>(dataset.take_window().unwrap(), BlockSizing::Samples);
+        assert!(next(&mut stream).unwrap().columns.is_none());
+    }
+}
+
+#[test]
+fn direct_reads_take_any_samples_and_refuse_unknown_ones() {
+    let (a, b) = (
+        make(&Spec::new(100)),
+        make(&Spec {
+            salt: 3,
+            codec: Codec::Lz4,
+            ..Spec::new(9)
+        }),
+    );
+    let dataset = open(&[&a, &b], ReaderOptions::new(2));
+    dataset.update(&[table(&[(0, 0, 1.0)])], 0).unwrap();
+    let samples: Vec<_> = [(1, 8), (0, 99), (0, 5), (0, 5), (1, 0)]
+        .map(|(cache, sample)| dataset.sample(cache, sample).unwrap())
+        .to_vec();
+    let block = block_of(dataset.read(samples.clone(), true).unwrap());
+    assert_eq!(block.samples, samples);
+    assert!(block.columns.is_some());
+    assert_payloads(&of_block(block), &[&a, &b]);
+    let mut stream = dataset
+        .blocks_of::<VecBuffers>(samples, BlockSizing::Exact(2))
+        .unwrap();
+    assert_payloads(&read_all(&mut stream), &[&a, &b]);
+    for (cache, sample) in [(0, 100), (1, 9), (2, 0), (u64::MAX, 0)] {
+        match dataset.sample(cache, sample) {
+            Err(Error::UnknownSample {
+                cache_id,
+                sample_id,
+                ..
+            }) => {
+                assert_eq!((cache_id, sample_id), (cache, sample));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let unknown = vec![SampleRef {
+        cache: 1,
+        sample: 9,
+    }];
+    assert!(dataset.read(unknown.clone(), false).is_err());
+    assert!(dataset.export_samples(&unknown).is_err());
+    assert!(
+        dataset
+            .blocks_of::<VecBuffers>(unknown, BlockSizing::Samples)
+            .is_err()
+    );
+    assert!(matches!(
+        dataset.active_sample(1),
+        Err(Error::Index { index: 1, len: 1 })
+    ));
+}
+
+#[test]
+fn the_first_blocks_are_small_and_later_ones_bounded() {
+    let made = make(&Spec {
+        max_shard: 1 << 20,
+        ..Spec::new(3000)
+    });
+    let dataset = open(&[&made], ordered());
+    let mut stream =
+        dataset.blocks::<VecBuffers>(dataset.take_window().unwrap(), BlockSizing::Samples);
+    let mut sizes = Vec::new();
+    while let Some(block) = next(&mut stream) {
+        sizes.push(block.samples.len() as u64);
+    }
+    assert_eq!(sizes[..4], [8, 32, 128, MAX_BLOCK_SAMPLES]);
+    assert!(sizes.iter().all(|&size| size <= MAX_BLOCK_SAMPLES));
+}
+
+#[test]
+fn options_and_paths_are_checked() {
+    let made = make(&Spec::new(3));
+    let pool = Pool::new(1).unwrap();
+    let none = open_with(&pool, &[], ordered()).unwrap_err();
+    assert!(matches!(
+        none,
+        Error::Argument {
+            argument: "paths",
+            ..
+        }
+    ));
+    let options = ReaderOptions {
+        prefetch_size: 0,
+        ..ordered()
+    };
+    let zero = open_with(&pool, &[&made], options).unwrap_err();
+    assert!(matches!(
+        zero,
+        Error::Argument {
+            argument: "prefetch_size",
+            ..
+        }
+    ));
+}
