@@ -227,7 +227,8 @@ pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
             .map_err(|source| refused("write", path, None, source))
     });
     if placed.is_err() {
-        let _ = std::fs::remove_file(&part);
+        // The first error is the one to report.
+        let _ = remove_file(&part);
     }
     placed
 }
