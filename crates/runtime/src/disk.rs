@@ -227,7 +227,8 @@ pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
             .map_err(|source| refused("write", path, None, source))
     });
     if placed.is_err() {
-        let _ = std::fs::remove_file(&part);
+        // The first error is the one to report.
+        let _ = remove_file(&part);
     }
     placed
 }
@@ -378,12 +379,16 @@ pub(crate) fn exchange_dirs(new: &Path, standing: &Path, aside: &Path) -> Result
         Ok(()) => Ok(()),
         Err(error) if is_missing(&error) => {
             rename(standing, aside)?;
+            // What was moved goes back; if even that fails, the first error is the one to report.
             if let Err(error) = rename(new, standing) {
-                // The old cache goes back; if even that fails, the first error is the one to report.
                 let _ = rename(aside, standing);
                 return Err(error);
             }
-            rename(aside, new)
+            if let Err(error) = rename(aside, new) {
+                let _ = rename(standing, new).and_then(|()| rename(aside, standing));
+                return Err(error);
+            }
+            Ok(())
         }
         Err(source) => Err(refused("swap", standing, None, source)),
     }

@@ -1,4 +1,11 @@
 //! Written caches, read back by the rules of the format.
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by them"
+)]
 
 use std::fs;
 use std::path::Path;

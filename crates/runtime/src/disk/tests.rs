@@ -192,19 +192,23 @@ fn directories_are_swapped_with_and_without_the_kernels_help() {
 
 #[test]
 fn a_swap_that_fails_half_way_is_undone() {
-    let base = tempfile::tempdir().unwrap();
-    let (new, standing) = dirs(base.path());
-    std::fs::create_dir(&standing).unwrap();
-    std::fs::write(standing.join("x"), b"old").unwrap();
-    let renames = AtomicU32::new(0);
-    let _hooked = hook(base.path(), move |operation| match operation {
-        Operation::Exchange => fail(Errno::NOSYS),
-        Operation::Rename if renames.fetch_add(1, Ordering::SeqCst) == 1 => fail(Errno::IO),
-        _ => Ok(()),
-    });
-    exchange_dirs(&new, &standing, &base.path().join("aside")).unwrap_err();
-    assert_eq!(std::fs::read(standing.join("x")).unwrap(), b"old");
-    assert_eq!(std::fs::read(new.join("x")).unwrap(), b"new");
+    for failing in 0..3 {
+        let base = tempfile::tempdir().unwrap();
+        let (new, standing) = dirs(base.path());
+        std::fs::create_dir(&standing).unwrap();
+        std::fs::write(standing.join("x"), b"old").unwrap();
+        let renames = AtomicU32::new(0);
+        let _hooked = hook(base.path(), move |operation| match operation {
+            Operation::Exchange => fail(Errno::NOSYS),
+            Operation::Rename if renames.fetch_add(1, Ordering::SeqCst) == failing => {
+                fail(Errno::IO)
+            }
+            _ => Ok(()),
+        });
+        exchange_dirs(&new, &standing, &base.path().join("aside")).unwrap_err();
+        assert_eq!(std::fs::read(standing.join("x")).unwrap(), b"old");
+        assert_eq!(std::fs::read(new.join("x")).unwrap(), b"new");
+    }
 }
 
 #[test]

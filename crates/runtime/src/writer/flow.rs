@@ -15,6 +15,8 @@ struct Used {
 /// Room for blocks.
 #[derive(Debug)]
 pub(crate) struct Flow {
+    /// A process forked from this one finds a lock that may never be given back, and counts nothing.
+    pid: u32,
     max_blocks: usize,
     used: Mutex<Used>,
     freed: Condvar,
@@ -23,6 +25,7 @@ pub(crate) struct Flow {
 impl Flow {
     pub(crate) fn new(max_blocks: usize) -> Arc<Self> {
         Arc::new(Self {
+            pid: std::process::id(),
             max_blocks,
             used: Mutex::default(),
             freed: Condvar::new(),
@@ -68,6 +71,9 @@ pub(crate) struct Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
+        if self.flow.pid != std::process::id() {
+            return;
+        }
         let mut used = self
             .flow
             .used

@@ -30,7 +30,7 @@ const OLD: &str = "old";
 /// Labels longer than this are replaced by a digest: label and owner must fit into the 255 bytes of a name.
 const MAX_LABEL_BYTES: usize = 120;
 /// How long to wait for the lock on `tmp` before going on without it.
-const TMP_PATIENCE: Duration = Duration::from_secs(5);
+const TMP_PATIENCE: Duration = Duration::from_secs(2);
 /// How often a folder that vanishes while it is being made is made again.
 const ATTEMPTS: usize = 100;
 
