@@ -1,9 +1,75 @@
-//! The Python extension module `dataset_rt._native`.
+//! The Python extension module `dataset_rt._native`: parse arguments, let go of the interpreter, call the runtime,
+//! wrap the result. No logic of its own.
+#![deny(unsafe_code)]
+
+mod arrow;
+mod batch;
+mod config;
+mod dataset;
+mod error;
+mod interrupt;
+mod iter;
+mod payload;
+mod runtime;
+mod sample;
+mod schema;
+mod source;
+mod write;
+
+// Naming the crate links it: without this line every `_polars_plugin_*` symbol vanishes without a warning.
 extern crate dataset_rt_polars as _;
+
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::error::IntoPyResult;
+
+/// Raises `SourceNameError` unless `name` may name a cache.
+#[pyfunction]
+fn check_source_name(py: Python<'_>, name: &str) -> PyResult<()> {
+    dataset_rt_runtime::check_source_name(name).into_py(py)
+}
+
+/// The form under which two names may be one folder on some file system.
+#[pyfunction]
+fn fold_source_name(name: &str) -> String {
+    dataset_rt_runtime::fold_source_name(name)
+}
+
+/// Payloads of a batch that went through a pickle, as Arrow sees them.
+#[pyfunction]
+fn large_binary(
+    py: Python<'_>,
+    buffer: &Bound<'_, PyBytes>,
+    offsets: &Bound<'_, PyBytes>,
+) -> PyResult<arrow::NativeBinary> {
+    let offsets = batch::int64_values(offsets.as_bytes());
+    arrow::NativeBinary::new(py, buffer.as_unbound(), &offsets)
+}
 
 /// The module.
 #[pymodule(gil_used = false)]
-fn _native(_m: &Bound<'_, PyModule>) -> PyResult<()> {
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add(
+        "build_profile",
+        if cfg!(debug_assertions) {
+            "debug"
+        } else {
+            "release"
+        },
+    )?;
+    module.add_class::<arrow::NativeBinary>()?;
+    module.add_class::<arrow::NativeTable>()?;
+    module.add_class::<batch::NativeBatch>()?;
+    module.add_class::<dataset::NativeDataset>()?;
+    module.add_class::<iter::NativeBatchIterator>()?;
+    module.add_class::<iter::NativeIterator>()?;
+    module.add_class::<runtime::NativeRuntime>()?;
+    module.add_class::<sample::CachedSample>()?;
+    module.add_class::<write::NativeOutcome>()?;
+    module.add_function(wrap_pyfunction!(check_source_name, module)?)?;
+    module.add_function(wrap_pyfunction!(fold_source_name, module)?)?;
+    module.add_function(wrap_pyfunction!(large_binary, module)?)?;
     Ok(())
 }

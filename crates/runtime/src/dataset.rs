@@ -73,11 +73,17 @@ impl Window {
         self.start
     }
 
-    /// Number of positions, at least 1.
-    // A window is never empty, so `is_empty` would say nothing.
+    /// Number of positions.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> u64 {
         self.len
+    }
+
+    /// The same window without what would be left over after batches of `size`; it may be empty.
+    #[must_use]
+    pub fn whole_batches(mut self, size: u64) -> Self {
+        self.len -= self.len % size.max(1);
+        self
     }
 
     /// The table that the positions are drawn from.

@@ -6,6 +6,7 @@
 mod active;
 mod cancel;
 mod dataset;
+mod disk;
 mod error;
 mod export;
 mod files;
@@ -16,6 +17,7 @@ mod reader;
 mod region;
 mod sampler;
 mod weights;
+mod writer;
 
 pub use active::{ActiveTable, SampleRef, UpdateReport};
 pub use cancel::Cancel;
@@ -33,4 +35,15 @@ pub use sampler::{
     SamplerConfig, SavedPosition, Step, StreamProgress, TableDigests, WeightsDigest, WindowError,
     caches_digest, window_end,
 };
-pub use weights::{Normalize, balanced_weight};
+pub use weights::{Normalize, NullClass, balanced_weight};
+pub use writer::{
+    Begin, DEFAULT_MAX_SHARD_BYTES, DEFAULT_PREFETCH_SIZE, InputBlock, MAX_QUEUED_BYTES,
+    MAX_SOURCE_NAME_BYTES, OnMismatch, PayloadList, Progress, Reused, SourceWriter, Stage, Status,
+    WriteOptions, WriteSession, Written, check_source_name, fold_source_name,
+};
+
+/// Faults for tests: every change of the disk passes a hook.
+#[doc(hidden)]
+pub mod fault {
+    pub use crate::disk::{Hook, Operation, set_hook};
+}

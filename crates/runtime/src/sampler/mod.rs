@@ -12,6 +12,7 @@ mod permutation;
 mod philox;
 mod position;
 mod race;
+mod sort;
 mod tickets;
 mod weighted;
 mod weighted_order;

@@ -3,10 +3,11 @@
 //! It says where the stream was, and enough about what it was read from that another dataset, table or order is
 //! refused by name. Rank, number of ranks, workers, batch size and paths are not in it: any of them may change.
 
-use std::fmt::Write as _;
-
 use serde::{Deserialize, Serialize};
 
+mod text;
+
+use self::text::{decimal, from_hex, hex, mode, optional_decimal, optional_hex, to_hex};
 use super::digest::CACHE_HEADS;
 use super::{MAX_ROWS, Mode, SAMPLING_ALGORITHM, Sampler, caches_digest, window_end};
 use crate::error::Error;
@@ -365,115 +366,6 @@ impl SavedPosition {
         }
     }
 }
-
-fn to_hex(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-            // Writing to a string can't fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
-}
-
-/// Exactly N bytes in lower-case hexadecimal digits.
-fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let digit = |digit: u8| match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        _ => None,
-    };
-    let digits = text.as_bytes();
-    if digits.len() != 2 * N {
-        return None;
-    }
-    let mut bytes = [0; N];
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
-    }
-    Some(bytes)
-}
-
-/// A 64-bit integer as a string: numbers of JSON are exact up to 2^53 only, in many parsers.
-fn from_decimal(text: &str) -> Option<u64> {
-    text.parse()
-        .ok()
-        .filter(|value: &u64| value.to_string() == text)
-}
-
-/// Makes the `with` module of a string form.
-macro_rules! as_text {
-    ($name:ident, $optional:ident, $type:ty, $to:expr, $from:expr, $expected:literal) => {
-        mod $name {
-            use serde::de::Error;
-            use serde::{Deserialize, Deserializer, Serializer};
-
-            pub(super) fn serialize<S: Serializer>(value: &$type, to: S) -> Result<S::Ok, S::Error> {
-                to.serialize_str(&$to(value))
-            }
-
-            pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<$type, D::Error> {
-                let text = String::deserialize(from)?;
-                $from(&text).ok_or_else(|| D::Error::custom(format!("{text:?} is not {}", $expected)))
-            }
-        }
-        as_text!(@optional $optional, $type, $to, $from, $expected);
-    };
-    (@optional none, $type:ty, $to:expr, $from:expr, $expected:literal) => {};
-    (@optional $name:ident, $type:ty, $to:expr, $from:expr, $expected:literal) => {
-        mod $name {
-            use serde::de::Error;
-            use serde::{Deserialize, Deserializer, Serializer};
-
-            pub(super) fn serialize<S: Serializer>(
-                value: &Option<$type>,
-                to: S,
-            ) -> Result<S::Ok, S::Error> {
-                match value {
-                    Some(value) => to.serialize_str(&$to(value)),
-                    None => to.serialize_none(),
-                }
-            }
-
-            pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-                from: D,
-            ) -> Result<Option<$type>, D::Error> {
-                match Option::<String>::deserialize(from)? {
-                    None => Ok(None),
-                    Some(text) => match $from(&text) {
-                        Some(value) => Ok(Some(value)),
-                        None => Err(D::Error::custom(format!("{text:?} is not {}", $expected))),
-                    },
-                }
-            }
-        }
-    };
-}
-
-as_text!(
-    decimal,
-    optional_decimal,
-    u64,
-    u64::to_string,
-    super::from_decimal,
-    "a decimal below 2^64"
-);
-as_text!(
-    hex,
-    optional_hex,
-    [u8; 32],
-    |bytes: &[u8; 32]| super::to_hex(bytes),
-    super::from_hex,
-    "64 lower-case hexadecimal digits"
-);
-as_text!(
-    mode,
-    none,
-    super::Mode,
-    |mode: &super::Mode| mode.name().to_owned(),
-    super::Mode::from_name,
-    "a known mode"
-);
 
 #[cfg(test)]
 mod tests;

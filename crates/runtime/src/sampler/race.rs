@@ -5,6 +5,8 @@
 //! Each operation is a binary64 operation rounded to nearest, and no product is followed by a sum unless the product
 //! is exact, so that a fused multiply-add could not change a bit. A library's logarithm won't do: they differ.
 
+use super::draw::low;
+
 /// ln 2 rounded to 47 binary places: times a whole number of up to 6 bits it is exact.
 const LN_2: f64 = 97_551_793_252_584.0 / 140_737_488_355_328.0;
 
@@ -16,22 +18,24 @@ const EXPONENT_ONE: u64 = 1 << 52;
 
 const FRACTION: u64 = EXPONENT_ONE - 1;
 
-/// An exponential variate -ln(U), U = ((x >> 11) + 1) / 2^53 in (0, 1], within 8e-15 of itself.
-///
-/// With U = m * 2^-k: k ln 2 - ln m, and the logarithm by the continued fraction of the inverse hyperbolic tangent,
-/// ln m = -2 artanh((1 - m) / (1 + m)).
+/// Keys that are computed together.
+pub(super) const BATCH: usize = 64;
+
+/// A number U in (0, 1] out of a random word, ((x >> 11) + 1) / 2^53, as m and k: U = m * 2^-k, with m around 1.
 #[inline(always)]
-pub(super) fn exponential(x: u64) -> f64 {
-    // At most 2^53: exact. The bits of the float give mantissa and exponent; it is normal.
-    let u = ((x >> 11) + 1) as f64;
-    let bits = u.to_bits();
-    let mut m = f64::from_bits(bits & FRACTION | 1023 << 52);
-    // Below 2^11, and 1023 + 53 is the exponent of U = 1.
-    let mut k = 1023 + 53 - (bits >> 52) as i32;
-    if m > SQRT_2 {
-        m /= 2.0;
-        k -= 1;
-    }
+fn uniform(x: u64) -> (f64, i32) {
+    // At most 2^53: exact. It is normal, so its bits are mantissa and exponent.
+    let bits = (((x >> 11) + 1) as f64).to_bits();
+    let m = f64::from_bits(bits & FRACTION | 1023 << 52);
+    // The exponent field is below 2^11; that of 2^53 stands for U = 1.
+    let k = 1023 + 53 - (bits >> 52) as i32;
+    if m > SQRT_2 { (m / 2.0, k - 1) } else { (m, k) }
+}
+
+/// An exponential variate, -ln(m * 2^-k), within 8e-15 of itself: k ln 2 - ln m, and the logarithm by the continued
+/// fraction of the inverse hyperbolic tangent, ln m = -2 artanh((1 - m) / (1 + m)).
+#[inline(always)]
+fn exponential(m: f64, k: f64) -> f64 {
     let s = (1.0 - m) / (1.0 + m);
     let z = s * s;
     let mut t = 325.0 / 256.0;
@@ -41,7 +45,28 @@ pub(super) fn exponential(x: u64) -> f64 {
     t = 5.0 / 4.0 - z / t;
     t = 3.0 - z / t;
     t = 1.0 - z / t;
-    f64::from(k) * LN_2 + 2.0 * (s / t)
+    k * LN_2 + 2.0 * (s / t)
+}
+
+/// Appends the keys of weights under random words, the low halves of blocks; at most [`BATCH`] of each.
+///
+/// In steps over the whole batch: of the middle one, nearly all divisions, the compiler makes vector instructions.
+pub(super) fn keys(blocks: &[u128], weights: &[f64], out: &mut Vec<u64>) {
+    let mut mantissas = [0.0; BATCH];
+    let mut exponents = [0.0; BATCH];
+    for ((m, k), &block) in mantissas.iter_mut().zip(&mut exponents).zip(blocks) {
+        let parts = uniform(low(block));
+        (*m, *k) = (parts.0, f64::from(parts.1));
+    }
+    for (m, &k) in mantissas.iter_mut().zip(&exponents) {
+        *m = exponential(*m, k);
+    }
+    let variates = mantissas.iter().take(blocks.len());
+    out.extend(
+        variates
+            .zip(weights)
+            .map(|(&variate, &weight)| race(variate, weight)),
+    );
 }
 
 /// Mantissa in [0.5, 1) and exponent of a positive finite float, subnormals too.
@@ -62,7 +87,7 @@ fn parts(x: f64) -> (f64, u64) {
 /// The variate divided by the weight, as an integer that orders like the quotient: its mantissa's bits under an
 /// exponent wide enough that nothing overflows at 5e-324 or underflows at 1e308.
 #[inline(always)]
-pub(super) fn race(exponential: f64, weight: f64) -> u64 {
+fn race(exponential: f64, weight: f64) -> u64 {
     if exponential == 0.0 {
         return 0;
     }
@@ -78,8 +103,13 @@ pub(super) fn race(exponential: f64, weight: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{exponential, race};
+    use super::{BATCH, keys, race, uniform};
     use crate::sampler::golden;
+
+    fn exponential(x: u64) -> f64 {
+        let (m, k) = uniform(x);
+        super::exponential(m, f64::from(k))
+    }
 
     #[test]
     fn bits_are_those_of_the_definition() {
@@ -88,6 +118,29 @@ mod tests {
             assert_eq!(e.to_bits(), bits, "{x}");
             let weights = [1.0, 0.3, 5e-324, 1e308, f64::MIN_POSITIVE];
             assert_eq!(weights.map(|weight| race(e, weight)), keys, "{x}");
+        }
+    }
+
+    #[test]
+    fn many_keys_are_the_single_ones() {
+        let weights = [1.0, 0.3, 5e-324, 1e308, f64::MIN_POSITIVE];
+        let blocks: Vec<u128> = golden::RACES
+            .iter()
+            .map(|race| u128::from(race.0) | 7 << 64)
+            .collect();
+        for (at, &weight) in weights.iter().enumerate() {
+            let mut out = vec![1];
+            for blocks in blocks.chunks(BATCH) {
+                keys(blocks, &[weight; BATCH][..blocks.len()], &mut out);
+            }
+            assert_eq!(out[0], 1);
+            assert_eq!(
+                out[1..],
+                golden::RACES
+                    .iter()
+                    .map(|race| race.2[at])
+                    .collect::<Vec<_>>()
+            );
         }
     }
 

@@ -8,13 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use super::draw::{index, low};
 use super::forked::PerProcess;
 use super::philox::{Blocks, Domain};
-use super::race::{exponential, race};
+use super::race::{self, BATCH};
+use super::sort::by_key_and_row;
 
 /// Orders that are kept: of the pass that is read, and of the next, made ahead.
 const KEPT: usize = 2;
-
-/// Rows whose keys are computed together.
-const BATCH: usize = 64;
 
 /// Orders of the rows under one seed, stream word and table.
 #[derive(Debug)]
@@ -126,26 +124,16 @@ impl WeightedOrder {
     /// Keys of all rows in a pass with the rows below them, ascending.
     fn races(&self, pass: u64) -> Vec<u128> {
         let blocks = Blocks::new(low(self.passes.get(pass)), self.stream, Domain::Race);
-        let mut races = Vec::with_capacity(self.weights.len());
+        let mut keys = Vec::with_capacity(self.weights.len());
         let mut words = [0; BATCH];
-        let mut row = 0_u64;
+        let mut row = 0;
         for weights in self.weights.chunks(BATCH) {
             let words = &mut words[..weights.len()];
             blocks.fill(row, words);
-            races.extend(
-                words
-                    .iter()
-                    .zip(weights)
-                    .zip(row..)
-                    .map(|((&word, &weight), row)| {
-                        let key = race(exponential(low(word)), weight);
-                        u128::from(key) << 64 | u128::from(row)
-                    }),
-            );
+            race::keys(words, weights, &mut keys);
             row += weights.len() as u64;
         }
-        races.sort_unstable();
-        races
+        by_key_and_row(keys)
     }
 }
 
@@ -180,3 +168,6 @@ fn inherit(parent: &Mutex<Kept>) -> Mutex<Kept> {
     };
     Mutex::new(complete)
 }
+
+#[cfg(test)]
+mod tests;

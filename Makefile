@@ -1,0 +1,121 @@
+# The commands of the project, the same on a desk and in CI. `make help` lists them.
+SHELL := /bin/sh
+CACHE := $(or $(DATASET_RT_CACHE),$(HOME)/.cache/dataset_rt)
+# Outside the checkout, so that a fresh clone on the same machine builds in seconds.
+export CARGO_TARGET_DIR ?= $(CACHE)/target
+export PYTHONDONTWRITEBYTECODE := 1
+
+PYTHON = $(shell tools/find-python 3.11 3.12 3.13)
+VENV := .venv
+PY := $(VENV)/bin/python
+WHEEL_DIR := dist/dev
+SOURCES := $(shell find crates python/dataset_rt -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi') \
+	Cargo.toml Cargo.lock pyproject.toml $(wildcard .cargo/*)
+
+.PHONY: help
+help:
+	@sed -n 's/^## //p' Makefile
+
+## make quickstart    build the package in a venv of its own and run the main job on real data
+.PHONY: quickstart
+quickstart: $(VENV)/quickstart.stamp
+	$(PY) examples/quickstart.py
+
+## make test          the full test suite, and a core subset on every other Python found
+.PHONY: test
+test: $(VENV)/test.stamp
+	$(PY) -m pytest tests
+	tools/test-core $(WHEEL_DIR)
+
+## make test-torch    the tests that need PyTorch, in a venv outside the checkout (5 GB, kept and reused)
+.PHONY: test-torch
+test-torch: $(WHEEL_DIR)/wheel.stamp
+	tools/make-venv $(CACHE)/torch-venv $(PYTHON) requirements/torch.txt
+	tools/install-wheel $(CACHE)/torch-venv/bin/python $(WHEEL_DIR)/*.whl
+	$(CACHE)/torch-venv/bin/python -m pytest tests/torch
+	$(CACHE)/torch-venv/bin/python examples/torch_loop.py
+
+## make lint          rustfmt, clippy, ruff, mypy, stubtest; warnings are errors
+.PHONY: lint
+lint: lint-rust lint-python
+
+.PHONY: lint-rust
+lint-rust: prerequisites
+	cargo fmt --all --check
+	cargo clippy --quiet --workspace --all-targets -- -D warnings
+
+.PHONY: lint-python
+lint-python: $(VENV)/lint.stamp
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+	$(PY) -m mypy.stubtest dataset_rt._native
+
+## make rust-test     the tests of the format and runtime crates
+.PHONY: rust-test
+rust-test: prerequisites
+	cargo test --quiet
+
+## make vectors       the specification's vectors: schema, regeneration, and the crates against them
+.PHONY: vectors
+vectors: $(VENV)/lint.stamp
+	$(PY) spec/vectors/generate.py --check
+	$(VENV)/bin/check-jsonschema --schemafile spec/manifest.schema.json spec/vectors/v1/valid/*/cache/manifest.json
+	cargo test --quiet -p dataset_rt_format --test conformance
+	cargo test --quiet -p dataset_rt_runtime --test conformance
+
+## make build         the wheel with the development profile: Polars unoptimised, our crates optimised
+.PHONY: build
+build: $(WHEEL_DIR)/wheel.stamp
+
+## make wheel         the release wheel, into dist/release (about ten minutes cold)
+.PHONY: wheel
+wheel: $(VENV)/build.stamp
+	tools/build-wheel $(VENV)/bin/maturin dist/release --release
+
+## make bench         throughput beside plain loops and a C limit; a release build in a venv of its own
+.PHONY: bench
+bench: prerequisites
+	tools/make-venv $(CACHE)/bench-venv $(PYTHON) requirements/build.txt requirements/test.txt
+	tools/build-wheel $(CACHE)/bench-venv/bin/maturin dist/bench --profile bench-quick
+	tools/install-wheel $(CACHE)/bench-venv/bin/python dist/bench/*.whl
+	$(CACHE)/bench-venv/bin/python -m benches.run $(BENCH)
+
+## make bench-smoke   the same on tiny workloads with the development build: shows that it runs, not how fast
+.PHONY: bench-smoke
+bench-smoke: $(VENV)/test.stamp
+	$(PY) -m benches.run --quick
+
+.PHONY: prerequisites
+prerequisites:
+	@tools/check-prerequisites
+
+$(VENV)/build.stamp: requirements/build.txt
+	@tools/check-prerequisites
+	tools/make-venv $(VENV) $(PYTHON) requirements/build.txt
+	@touch $@
+
+$(WHEEL_DIR)/wheel.stamp: $(VENV)/build.stamp $(SOURCES)
+	tools/build-wheel $(VENV)/bin/maturin $(WHEEL_DIR)
+	@touch $@
+
+$(VENV)/wheel.stamp: $(WHEEL_DIR)/wheel.stamp
+	tools/install-wheel $(PY) $(WHEEL_DIR)/*.whl
+	@touch $@
+
+$(VENV)/quickstart.stamp: $(VENV)/wheel.stamp requirements/quickstart.txt
+	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements/quickstart.txt
+	@touch $@
+
+$(VENV)/test.stamp: $(VENV)/wheel.stamp requirements/test.txt
+	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements/test.txt
+	@touch $@
+
+$(VENV)/lint.stamp: $(VENV)/test.stamp requirements/lint.txt
+	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements/lint.txt
+	@touch $@
+
+## make clean         removes what was made inside the checkout
+.PHONY: clean
+clean:
+	rm -rf $(VENV) dist bench-results .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,157 @@
+//! Several samples at once: one payload buffer with offsets, metadata as Arrow columns.
+
+use std::sync::{Arc, OnceLock};
+
+use arrow_array::{RecordBatch, UInt64Array};
+use arrow_schema::{DataType, Field, Schema};
+use dataset_rt_runtime::SampleRef;
+use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+
+use crate::arrow::{NativeBinary, NativeTable};
+use crate::dataset::Shared;
+use crate::error::IntoPyResult;
+use crate::payload::BatchPayloads;
+use crate::sample::{BlockContext, CachedSample};
+
+/// Native-endian 64-bit integers out of bytes that NumPy or a pickle hands over.
+#[allow(
+    clippy::host_endian_bytes,
+    reason = "from this machine's memory, never from the disk"
+)]
+pub(crate) fn int64_values(bytes: &[u8]) -> Vec<i64> {
+    bytes
+        .chunks_exact(8)
+        .map(|chunk| {
+            let mut value = [0; 8];
+            value.copy_from_slice(chunk);
+            i64::from_ne_bytes(value)
+        })
+        .collect()
+}
+
+/// Samples whose payloads lie in one buffer.
+#[pyclass(frozen, module = "dataset_rt._native")]
+pub(crate) struct NativeBatch {
+    shared: Arc<Shared>,
+    samples: Vec<SampleRef>,
+    buffer: Py<PyBytes>,
+    offsets: Vec<i64>,
+    context: OnceLock<Arc<BlockContext>>,
+}
+
+impl NativeBatch {
+    pub(crate) fn new(
+        py: Python<'_>,
+        shared: Arc<Shared>,
+        samples: Vec<SampleRef>,
+        payloads: BatchPayloads,
+    ) -> PyResult<Self> {
+        let (buffer, offsets) = payloads.finish(py)?;
+        Ok(Self {
+            shared,
+            samples,
+            buffer,
+            offsets,
+            context: OnceLock::new(),
+        })
+    }
+
+    fn range(&self, index: usize) -> PyResult<std::ops::Range<usize>> {
+        let bounds = self.offsets.get(index).zip(self.offsets.get(index + 1));
+        bounds
+            .and_then(|(start, end)| {
+                Some(usize::try_from(*start).ok()?..usize::try_from(*end).ok()?)
+            })
+            .ok_or_else(|| {
+                PyIndexError::new_err(format!(
+                    "index {index} is out of range for {} samples",
+                    self.samples.len()
+                ))
+            })
+    }
+
+    fn ids(&self, name: &str, id: impl Fn(&SampleRef) -> u64) -> PyResult<NativeTable> {
+        let ids = UInt64Array::from_iter_values(self.samples.iter().map(id));
+        let schema = Arc::new(Schema::new(vec![Field::new(name, DataType::UInt64, false)]));
+        let batch = RecordBatch::try_new(schema, vec![Arc::new(ids)])
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Ok(NativeTable::single(batch))
+    }
+}
+
+#[pymethods]
+impl NativeBatch {
+    fn __len__(&self) -> usize {
+        self.samples.len()
+    }
+
+    #[getter]
+    fn buffer(&self, py: Python<'_>) -> Py<PyBytes> {
+        self.buffer.clone_ref(py)
+    }
+
+    #[getter]
+    #[allow(
+        clippy::host_endian_bytes,
+        reason = "for NumPy on this machine, never for the disk"
+    )]
+    fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        PyBytes::new_with(py, self.offsets.len() * 8, |bytes| {
+            for (slot, offset) in bytes.chunks_exact_mut(8).zip(&self.offsets) {
+                slot.copy_from_slice(&offset.to_ne_bytes());
+            }
+            Ok(())
+        })
+    }
+
+    fn payload<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyBytes>> {
+        let range = self.range(index)?;
+        Ok(PyBytes::new(py, &self.buffer.bind(py).as_bytes()[range]))
+    }
+
+    fn payloads<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let content = self.buffer.bind(py).as_bytes();
+        let list = PyList::empty(py);
+        for index in 0..self.samples.len() {
+            list.append(PyBytes::new(py, &content[self.range(index)?]))?;
+        }
+        Ok(list)
+    }
+
+    fn binary(&self, py: Python<'_>) -> PyResult<NativeBinary> {
+        NativeBinary::new(py, &self.buffer, &self.offsets)
+    }
+
+    fn sample(&self, py: Python<'_>, index: usize) -> PyResult<CachedSample> {
+        let data = self.payload(py, index)?.into_any().unbind();
+        let context = self
+            .context
+            .get_or_init(|| BlockContext::new(self.shared.vocabulary.clone(), None));
+        let sample = self.samples[index];
+        let row = u32::try_from(index).unwrap_or(u32::MAX);
+        Ok(CachedSample::stored(
+            data,
+            context.clone(),
+            row,
+            sample.cache,
+            sample.sample,
+        ))
+    }
+
+    fn cache_ids(&self) -> PyResult<NativeTable> {
+        self.ids("cache_id", |sample| u64::from(sample.cache))
+    }
+
+    fn sample_ids(&self) -> PyResult<NativeTable> {
+        self.ids("sample_id", |sample| sample.sample)
+    }
+
+    fn metadata(&self, py: Python<'_>) -> PyResult<NativeTable> {
+        let gathered = py
+            .detach(|| self.shared.dataset.export_samples(&self.samples))
+            .into_py(py)?;
+        Ok(NativeTable::single(gathered))
+    }
+}

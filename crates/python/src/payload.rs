@@ -1,0 +1,175 @@
+//! Memory of Python `bytes` objects that workers fill without holding the interpreter.
+//!
+//! The consumer allocates the objects and keeps the only references until a block is delivered, so nobody else can
+//! see them while a worker writes. Workers never touch a reference count: what is abandoned in flight goes to a
+//! list that the next call from Python empties.
+
+use std::ptr::NonNull;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use dataset_rt_runtime::PayloadBuffers;
+use pyo3::exceptions::PyOverflowError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+/// References given up by threads that don't hold the interpreter.
+static ABANDONED: Mutex<Vec<Py<PyAny>>> = Mutex::new(Vec::new());
+/// Whether `ABANDONED` may hold something: spares the lock on the usual path.
+static ANY_ABANDONED: AtomicBool = AtomicBool::new(false);
+
+/// Gives up references from any thread; they are released by the next [`release_abandoned`].
+pub(crate) fn abandon(objects: impl IntoIterator<Item = Py<PyAny>>) {
+    if let Ok(mut list) = ABANDONED.lock() {
+        list.extend(objects);
+        ANY_ABANDONED.store(!list.is_empty(), Ordering::Release);
+    }
+}
+
+/// Releases what other threads gave up. Call where the interpreter is held and no lock of ours is.
+pub(crate) fn release_abandoned(_py: Python<'_>) {
+    if ANY_ABANDONED.load(Ordering::Acquire) {
+        let objects = match ABANDONED.lock() {
+            Ok(mut list) => {
+                ANY_ABANDONED.store(false, Ordering::Release);
+                std::mem::take(&mut *list)
+            }
+            Err(_) => return,
+        };
+        drop(objects);
+    }
+}
+
+/// A `bytes` object of `len` bytes with unspecified content, and where they are.
+#[allow(unsafe_code)]
+fn uninitialised_bytes(py: Python<'_>, len: usize) -> PyResult<(Py<PyAny>, NonNull<u8>)> {
+    let size = isize::try_from(len)
+        .map_err(|_| PyOverflowError::new_err(format!("a payload of {len} bytes is too large")))?;
+    // SAFETY: a null source asks for an object of `size` bytes whose content the caller sets; the result is a new
+    // reference or null with an exception set, which `from_owned_ptr_or_err` turns into an error.
+    let object = unsafe {
+        Bound::from_owned_ptr_or_err(
+            py,
+            pyo3::ffi::PyBytes_FromStringAndSize(std::ptr::null(), size),
+        )
+    }?;
+    // SAFETY: `object` is a bytes object; the pointer stays valid as long as it lives, since bytes never move.
+    let start = unsafe { pyo3::ffi::PyBytes_AsString(object.as_ptr()) }.cast::<u8>();
+    match NonNull::new(start) {
+        Some(start) => Ok((object.unbind(), start)),
+        None => Err(PyErr::fetch(py)),
+    }
+}
+
+/// One `bytes` object per payload of a block.
+pub(crate) struct SamplePayloads {
+    objects: Vec<Option<Py<PyAny>>>,
+    starts: Vec<NonNull<u8>>,
+}
+
+// SAFETY: the pointers lead into objects that this value owns references to; whoever holds the value may write.
+#[allow(unsafe_code)]
+unsafe impl Send for SamplePayloads {}
+
+impl SamplePayloads {
+    /// Allocates one object per length.
+    ///
+    /// # Errors
+    /// `MemoryError` when the interpreter can't allocate.
+    pub(crate) fn allocate(py: Python<'_>, lengths: &[u32]) -> PyResult<Self> {
+        let mut objects = Vec::with_capacity(lengths.len());
+        let mut starts = Vec::with_capacity(lengths.len());
+        for &len in lengths {
+            let (object, start) = uninitialised_bytes(py, len as usize)?;
+            objects.push(Some(object));
+            starts.push(start);
+        }
+        Ok(Self { objects, starts })
+    }
+
+    /// Hands out payload `index`, once.
+    #[inline]
+    pub(crate) fn take(&mut self, index: usize) -> Option<Py<PyAny>> {
+        self.objects.get_mut(index).and_then(Option::take)
+    }
+}
+
+// SAFETY: `slot(i)` is the start of an object of `lengths[i]` bytes that only this value refers to until `take`,
+// which the consumer calls after the block was filled.
+#[allow(unsafe_code)]
+unsafe impl PayloadBuffers for SamplePayloads {
+    fn slot(&self, index: usize) -> *mut u8 {
+        self.starts[index].as_ptr()
+    }
+}
+
+impl Drop for SamplePayloads {
+    fn drop(&mut self) {
+        if self.objects.iter().any(Option::is_some) {
+            abandon(self.objects.drain(..).flatten());
+        }
+    }
+}
+
+/// One `bytes` object for all payloads of a block, one after the other.
+pub(crate) struct BatchPayloads {
+    object: Option<Py<PyAny>>,
+    start: NonNull<u8>,
+    /// `len + 1` offsets.
+    offsets: Vec<i64>,
+}
+
+// SAFETY: as for `SamplePayloads`.
+#[allow(unsafe_code)]
+unsafe impl Send for BatchPayloads {}
+
+impl BatchPayloads {
+    /// Allocates room for all lengths together.
+    ///
+    /// # Errors
+    /// `MemoryError` when the interpreter can't allocate.
+    pub(crate) fn allocate(py: Python<'_>, lengths: &[u32]) -> PyResult<Self> {
+        let mut offsets = Vec::with_capacity(lengths.len() + 1);
+        let mut end = 0_i64;
+        offsets.push(end);
+        for &len in lengths {
+            end += i64::from(len);
+            offsets.push(end);
+        }
+        let total = usize::try_from(end).unwrap_or(usize::MAX);
+        let (object, start) = uninitialised_bytes(py, total)?;
+        Ok(Self {
+            object: Some(object),
+            start,
+            offsets,
+        })
+    }
+
+    /// The buffer and its offsets.
+    pub(crate) fn finish(mut self, py: Python<'_>) -> PyResult<(Py<PyBytes>, Vec<i64>)> {
+        let object = self.object.take().ok_or_else(|| {
+            pyo3::exceptions::PyRuntimeError::new_err("the buffer of a batch was taken twice")
+        })?;
+        let bytes = object.into_bound(py).cast_into::<PyBytes>()?.unbind();
+        Ok((bytes, std::mem::take(&mut self.offsets)))
+    }
+}
+
+// SAFETY: slot(i) starts at the i-th offset and the next one starts `lengths[i]` later, all within one object that
+// only this value refers to until `finish`.
+#[allow(unsafe_code)]
+unsafe impl PayloadBuffers for BatchPayloads {
+    fn slot(&self, index: usize) -> *mut u8 {
+        let offset = usize::try_from(self.offsets[index]).unwrap_or(0);
+        // SAFETY: offsets never exceed the size of the object.
+        unsafe { self.start.as_ptr().add(offset) }
+    }
+}
+
+impl Drop for BatchPayloads {
+    fn drop(&mut self) {
+        if let Some(object) = self.object.take() {
+            abandon([object]);
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! Pulls samples from a Python iterator, in blocks, while the interpreter is held: the one part of a write that
+//! needs it. A block keeps references to `bytes` payloads; everything mutable is copied at once.
+
+use std::time::{Duration, Instant};
+
+use dataset_rt_format::Columns;
+use dataset_rt_runtime::PayloadList;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyIterator, PyTuple};
+
+use crate::error::exception;
+use crate::schema::{Builder, Place};
+
+/// The most samples in a block.
+pub(crate) const MAX_BLOCK_SAMPLES: usize = 512;
+/// The most payload bytes in a block of more than one sample.
+pub(crate) const MAX_BLOCK_BYTES: usize = 1 << 20;
+/// A part block older than this is handed on, so that what a slow source yielded is soon on disk.
+const MAX_BLOCK_AGE: Duration = Duration::from_millis(200);
+
+/// Payloads of one block: memory of Python objects and copies, in order.
+#[derive(Default)]
+pub(crate) struct SourcePayloads {
+    slots: Vec<(*const u8, usize)>,
+    objects: Vec<Py<PyAny>>,
+    copies: Vec<Box<[u8]>>,
+    bytes: usize,
+}
+
+// SAFETY: the pointers lead into immutable bytes objects and boxes that this value owns.
+#[allow(unsafe_code)]
+unsafe impl Send for SourcePayloads {}
+impl SourcePayloads {
+    fn push_object(&mut self, bytes: &Bound<'_, PyBytes>) {
+        let content = bytes.as_bytes();
+        self.slots.push((content.as_ptr(), content.len()));
+        self.bytes += content.len();
+        self.objects.push(bytes.clone().into_any().unbind());
+    }
+
+    fn push_copy(&mut self, content: Box<[u8]>) {
+        self.slots.push((content.as_ptr(), content.len()));
+        self.bytes += content.len();
+        self.copies.push(content);
+    }
+}
+
+impl PayloadList for SourcePayloads {
+    fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    #[allow(unsafe_code)]
+    fn get(&self, index: usize) -> &[u8] {
+        let (start, len) = self.slots[index];
+        // SAFETY: the slot was made from a slice of an object or box that this value keeps alive and unchanged.
+        unsafe { std::slice::from_raw_parts(start, len) }
+    }
+}
+
+impl Drop for SourcePayloads {
+    fn drop(&mut self) {
+        // Usually dropped by a worker, which must not touch reference counts.
+        if !self.objects.is_empty() {
+            crate::payload::abandon(self.objects.drain(..));
+        }
+    }
+}
+
+/// One block on its way to the writer.
+pub(crate) struct Pulled {
+    pub(crate) payloads: SourcePayloads,
+    pub(crate) columns: Columns,
+    /// The source has ended; this block is the last.
+    pub(crate) ended: bool,
+}
+
+/// Time spent in the source and in taking its values apart, where a profile is wanted.
+#[derive(Default)]
+pub(crate) struct PullTimes {
+    pub(crate) python_next: Duration,
+    pub(crate) python_extract: Duration,
+    pub(crate) samples: u64,
+}
+
+/// A source being read.
+pub(crate) struct Puller<'py> {
+    name: String,
+    iterator: Bound<'py, PyIterator>,
+    builder: Option<Builder<'py>>,
+    samples: u64,
+    timed: bool,
+    pub(crate) times: PullTimes,
+}
+
+impl<'py> Puller<'py> {
+    pub(crate) fn new(name: &str, source: &Bound<'py, PyAny>, timed: bool) -> PyResult<Self> {
+        let iterator = source.try_iter()?;
+        let name = name.to_owned();
+        Ok(Self {
+            name,
+            iterator,
+            builder: None,
+            samples: 0,
+            timed,
+            times: PullTimes::default(),
+        })
+    }
+
+    /// The schema, known once the first block was pulled.
+    pub(crate) fn builder(&self) -> Option<&Builder<'py>> {
+        self.builder.as_ref()
+    }
+
+    /// Pulls up to one block. An empty block has `ended` set.
+    ///
+    /// # Errors
+    /// Whatever the source raises; a typed error for a sample that can't be stored.
+    pub(crate) fn pull(&mut self) -> PyResult<Pulled> {
+        let mut payloads = SourcePayloads::default();
+        let started = Instant::now();
+        let mut ended = false;
+        while payloads.slots.len() < MAX_BLOCK_SAMPLES && payloads.bytes < MAX_BLOCK_BYTES {
+            let before = self.timed.then(Instant::now);
+            let item = self.iterator.next();
+            let after = self.timed.then(Instant::now);
+            if let (Some(before), Some(after)) = (before, after) {
+                self.times.python_next += after - before;
+            }
+            let Some(item) = item else {
+                ended = true;
+                break;
+            };
+            self.take(&item?, &mut payloads)?;
+            self.samples += 1;
+            if let Some(after) = after {
+                self.times.python_extract += after.elapsed();
+                self.times.samples += 1;
+            }
+            let taken = payloads.slots.len();
+            // Looking at the clock for every sample would cost as much as taking it apart.
+            if (taken < 4 || taken % 16 == 0) && started.elapsed() > MAX_BLOCK_AGE {
+                break;
+            }
+        }
+        let columns = match &mut self.builder {
+            Some(builder) => builder.take_columns(),
+            None => Columns::default(),
+        };
+        Ok(Pulled {
+            payloads,
+            columns,
+            ended,
+        })
+    }
+
+    fn take(&mut self, item: &Bound<'py, PyAny>, payloads: &mut SourcePayloads) -> PyResult<()> {
+        let place = Place {
+            source: &self.name,
+            sample: self.samples,
+        };
+        let (data, metadata) = match item.cast::<PyTuple>() {
+            Ok(pair) if pair.len() == 2 => (pair.get_borrowed_item(0)?, pair.get_borrowed_item(1)?),
+            _ => {
+                return Err(place.type_error(
+                    item.py(),
+                    None,
+                    "CacheInput(data, metadata) or a tuple of the two",
+                    &described(item),
+                ));
+            }
+        };
+        let builder = match &mut self.builder {
+            Some(builder) => builder,
+            none => none.insert(Builder::infer(&metadata, &place)?),
+        };
+        builder.push(&metadata, &place)?;
+        match data.cast::<PyBytes>() {
+            Ok(bytes) => payloads.push_object(&bytes),
+            Err(_) => payloads.push_copy(copied(&data, &place)?),
+        }
+        let longest = payloads.slots.last().map_or(0, |slot| slot.1);
+        if u32::try_from(longest).is_err() {
+            return Err(place.value_error(
+                item.py(),
+                Some("data"),
+                "a payload of at most 4294967295 bytes",
+                &format!("{longest} bytes"),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// A value as an error message shows it.
+pub(crate) fn described(value: &Bound<'_, PyAny>) -> String {
+    let type_name = value
+        .get_type()
+        .name()
+        .map_or_else(|_| "an object".to_owned(), |name| name.to_string());
+    match value.repr() {
+        Ok(repr) => {
+            let repr = repr.to_string_lossy().into_owned();
+            let short: String = repr.chars().take(60).collect();
+            let dots = if short.len() < repr.len() { "..." } else { "" };
+            format!("{type_name} {short}{dots}")
+        }
+        Err(_) => type_name,
+    }
+}
+
+/// The bytes of a payload that is not a `bytes` object.
+fn copied(data: &Bound<'_, PyAny>, place: &Place<'_>) -> PyResult<Box<[u8]>> {
+    let py = data.py();
+    const EXPECTED: &str =
+        "bytes, bytearray, memoryview, an object with a buffer of one-byte items, or a NumPy array";
+    let refuse = |found: &str| place.type_error(py, Some("data"), EXPECTED, found);
+    if let Ok(bytes) = data.cast::<PyByteArray>() {
+        return Ok(bytes.to_vec().into_boxed_slice());
+    }
+    if is_numpy(data, "ndarray") {
+        if data.getattr("dtype")?.getattr("hasobject")?.is_truthy()? {
+            return Err(refuse(
+                "a NumPy array of Python objects; serialise it first, for example with pickle",
+            ));
+        }
+        let bytes = data.call_method0("tobytes")?;
+        return Ok(bytes.cast::<PyBytes>()?.as_bytes().into());
+    }
+    if data.is_instance_of::<pyo3::types::PyString>() {
+        return Err(refuse(
+            "a str; encode it, for example with .encode(\"utf-8\")",
+        ));
+    }
+    let view = match py.import("builtins")?.getattr("memoryview")?.call1((data,)) {
+        Ok(view) => view,
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => {
+            return Err(refuse(&format!(
+                "{}; serialise it first, for example with pickle.dumps",
+                described(data)
+            )));
+        }
+        Err(error) => return Err(error),
+    };
+    let item_size = view.getattr("itemsize")?.extract::<usize>()?;
+    if item_size != 1 {
+        return Err(refuse(&format!(
+            "a buffer of {item_size}-byte items; view it as bytes, for example with .tobytes()"
+        )));
+    }
+    let bytes = view.call_method0("tobytes")?;
+    view.call_method0("release")?;
+    Ok(bytes.cast::<PyBytes>()?.as_bytes().into())
+}
+
+/// Whether a value is an instance of a NumPy class; never imports NumPy.
+pub(crate) fn is_numpy(value: &Bound<'_, PyAny>, class: &str) -> bool {
+    let numpy = value
+        .py()
+        .import("sys")
+        .and_then(|sys| sys.getattr("modules"))
+        .and_then(|modules| modules.cast_into::<PyDict>().map_err(PyErr::from))
+        .and_then(|modules| modules.get_item("numpy"));
+    match numpy {
+        Ok(Some(numpy)) => numpy
+            .getattr(class)
+            .and_then(|class| value.is_instance(&class))
+            .unwrap_or(false),
+        _ => false,
+    }
+}
+
+impl Place<'_> {
+    /// A sample's value has a type that can't be stored.
+    pub(crate) fn type_error(
+        &self,
+        py: Python<'_>,
+        field: Option<&str>,
+        expected: &str,
+        found: &str,
+    ) -> PyErr {
+        self.error(py, "SampleTypeError", field, expected, found)
+    }
+
+    /// A sample's value has the right type and can't be stored.
+    pub(crate) fn value_error(
+        &self,
+        py: Python<'_>,
+        field: Option<&str>,
+        expected: &str,
+        found: &str,
+    ) -> PyErr {
+        self.error(py, "SampleValueError", field, expected, found)
+    }
+
+    fn error(
+        &self,
+        py: Python<'_>,
+        class: &str,
+        field: Option<&str>,
+        expected: &str,
+        found: &str,
+    ) -> PyErr {
+        let at = field.map_or_else(String::new, |field| format!(", field {field:?}"));
+        let message = format!(
+            "source {:?}, sample {}{at}: expected {expected}, found {found}",
+            self.source, self.sample
+        );
+        let attributes = PyDict::new(py);
+        let filled = attributes
+            .set_item("source", self.source)
+            .and_then(|()| attributes.set_item("sample", self.sample))
+            .and_then(|()| attributes.set_item("field", field))
+            .and_then(|()| attributes.set_item("expected", expected))
+            .and_then(|()| attributes.set_item("found", found));
+        match filled {
+            Ok(()) => exception(py, class, &message, &attributes),
+            Err(failure) => failure,
+        }
+    }
+}

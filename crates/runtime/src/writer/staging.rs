@@ -1,0 +1,332 @@
+//! Staging folders: `base/tmp/<label>.<owner>`, one an attempt, with a lock on the folder itself as the owner's lease.
+//!
+//! Layout of one: `cache/` is what gets published by a rename, `spill` holds what is only needed while writing,
+//! `old/` a replaced cache on its way out. Looking at other folders, and making or removing one, happens under a lock
+//! on `tmp`, held for moments only. The lock spares work that would be lost; nothing is wrong where it can't be had.
+
+use std::fs;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use dataset_rt_format::SHARD_DIR;
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use sha2::{Digest, Sha256};
+
+use crate::disk;
+use crate::error::{Error, Result};
+use crate::writer::names::{TMP_DIR, fold_source_name};
+use crate::writer::owner::{Lock, Owner, Process, age_of, is_dead, look_up};
+use crate::writer::target::is_cache_path;
+
+const CACHE: &str = "cache";
+const SPILL: &str = "spill";
+const OLD: &str = "old";
+
+/// Labels longer than this are replaced by a digest: label and owner must fit into the 255 bytes of a name.
+const MAX_LABEL_BYTES: usize = 120;
+/// How long to wait for the lock on `tmp` before going on without it.
+const TMP_PATIENCE: Duration = Duration::from_secs(2);
+/// How often a folder that vanishes while it is being made is made again.
+const ATTEMPTS: usize = 100;
+
+static COUNTER: AtomicU64 = AtomicU64::new(0);
+
+/// A live writer that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Holder {
+    label: String,
+    /// Who it is, for people.
+    pub(crate) description: String,
+}
+
+impl Holder {
+    /// Whether it writes the cache of that name.
+    pub(crate) fn writes(&self, name: &str) -> bool {
+        self.label == label_of(name)
+    }
+}
+
+/// What stands for a source in folder names; equal for names that could be one folder.
+fn label_of(name: &str) -> String {
+    let folded = fold_source_name(name);
+    // A name may begin with `~` too; it then gets a digest like the long ones, so that no two meet.
+    if folded.len() <= MAX_LABEL_BYTES && !folded.starts_with('~') {
+        return folded;
+    }
+    let digest = Sha256::digest(folded.as_bytes());
+    let hex: String = digest
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!("~{hex}")
+}
+
+/// A number that no other attempt uses: random per process, counted within it.
+fn unique() -> u64 {
+    let mut hasher = RandomState::new().build_hasher();
+    hasher.write_u64(COUNTER.fetch_add(1, Ordering::Relaxed));
+    hasher.write_u32(std::process::id());
+    if let Ok(since) = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH) {
+        hasher.write_u128(since.as_nanos());
+    }
+    hasher.finish()
+}
+
+/// The paths below a staging folder that we make.
+fn is_staging_path(path: &Path) -> bool {
+    let mut parts = path.components();
+    let first = parts.next().map(|part| part.as_os_str().to_owned());
+    let rest = parts.as_path();
+    match first.as_deref().and_then(|name| name.to_str()) {
+        Some(CACHE | OLD) => rest.as_os_str().is_empty() || is_cache_path(rest),
+        Some(SPILL) => rest.as_os_str().is_empty(),
+        _ => false,
+    }
+}
+
+fn open_folder(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::io::retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))
+}
+
+fn try_lock(folder: &OwnedFd) -> Lock {
+    Lock::from_attempt(rustix::io::retry_on_intr(|| {
+        flock(folder, FlockOperation::NonBlockingLockExclusive)
+    }))
+}
+
+/// An open folder with, if it was to be had, the lock on it.
+#[derive(Debug)]
+struct Locked {
+    folder: OwnedFd,
+    pid: u32,
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // Said explicitly, because a forked child shares the lock and would keep it. In the child itself the lock is
+        // not ours to give up.
+        if self.pid == std::process::id() {
+            let _ = flock(&self.folder, FlockOperation::Unlock);
+        }
+    }
+}
+
+/// `base/tmp`, locked where possible.
+pub(crate) struct Tmp {
+    path: PathBuf,
+    // Held for its drop.
+    _lock: Option<Locked>,
+}
+
+impl Tmp {
+    /// Enters `base/tmp`; `None` when there is none and it is not to be made.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when it can't be made, or is a link or a file: what is behind a link is not ours to fill.
+    pub(crate) fn enter(base: &Path, make: bool) -> Result<Option<Self>> {
+        let path = base.join(TMP_DIR);
+        let deadline = Instant::now() + TMP_PATIENCE;
+        let mut vanished = 0;
+        loop {
+            if make {
+                disk::create_dir(&path)?;
+            }
+            let folder = match open_folder(&path) {
+                Ok(folder) => folder,
+                Err(rustix::io::Errno::NOENT) if !make => return Ok(None),
+                Err(rustix::io::Errno::NOENT) if vanished < ATTEMPTS => {
+                    vanished += 1;
+                    continue;
+                }
+                Err(errno) => {
+                    return Err(Error::Io {
+                        operation: "open",
+                        hint: "; the folder for unfinished caches must be a plain directory"
+                            .to_owned(),
+                        path,
+                        source: errno.into(),
+                    });
+                }
+            };
+            match try_lock(&folder) {
+                Lock::Held if Instant::now() < deadline => {
+                    thread::sleep(Duration::from_millis(2));
+                }
+                Lock::Held | Lock::Unknown => return Ok(Some(Self { path, _lock: None })),
+                Lock::Free => {
+                    let lock = Locked {
+                        folder,
+                        pid: std::process::id(),
+                    };
+                    // Whoever held the lock before may have removed the folder: then ours is a lock on nothing.
+                    if is_at(&lock.folder, &path) {
+                        return Ok(Some(Self {
+                            path,
+                            _lock: Some(lock),
+                        }));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Removes the folders whose owners are dead and returns who is at work. What can't be removed or looked at is
+    /// left for the next time.
+    pub(crate) fn clean(&self) -> Vec<Holder> {
+        let here = Owner::current();
+        let mut live = Vec::new();
+        let Ok(entries) = fs::read_dir(&self.path) else {
+            return live;
+        };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let Some((label, owner)) = name.to_str().and_then(Owner::split_name) else {
+                continue;
+            };
+            let path = entry.path();
+            let Ok(folder) = open_folder(&path) else {
+                continue;
+            };
+            let lock = try_lock(&folder);
+            let process = look_up(&owner, &here);
+            let _ours_now = (lock == Lock::Free).then(|| Locked {
+                folder,
+                pid: std::process::id(),
+            });
+            if is_dead(process, lock, folder_age(&path)) {
+                let _ = disk::remove_tree(&path, &is_staging_path);
+            } else {
+                let description = match process {
+                    Process::Running => format!("process {}", owner.pid),
+                    _ => format!(
+                        "process {} of another boot, container or machine",
+                        owner.pid
+                    ),
+                };
+                live.push(Holder {
+                    label: label.to_owned(),
+                    description,
+                });
+            }
+        }
+        live
+    }
+
+    /// Makes a staging folder for a source, and takes its lease. After an error nothing of it is left.
+    pub(crate) fn stage(&self, base: &Path, name: &str) -> Result<Staging> {
+        let owner = Owner::current();
+        for _ in 0..ATTEMPTS {
+            let path = self
+                .path
+                .join(format!("{}.{}", label_of(name), owner.to_suffix(unique())));
+            if !disk::create_dir(&path)? {
+                continue;
+            }
+            let folder = match open_folder(&path) {
+                Ok(folder) => folder,
+                Err(errno) => {
+                    disk::remove_dir_if_empty(&path);
+                    return Err(Error::io("open", path, errno.into()));
+                }
+            };
+            // Without locks the owner in the folder's name, and in the end its age, have to do.
+            try_lock(&folder);
+            let pid = std::process::id();
+            let lease = Some(Locked { folder, pid });
+            return Ok(Staging {
+                base: base.to_path_buf(),
+                path,
+                lease,
+                pid,
+            });
+        }
+        let source = io::Error::from(io::ErrorKind::AlreadyExists);
+        Err(Error::io("create directory", self.path.clone(), source))
+    }
+
+    /// Removes `tmp` itself if nothing is in it.
+    pub(crate) fn leave(self) {
+        disk::remove_dir_if_empty(&self.path);
+    }
+}
+
+/// Whether the open folder is the one that has this name now.
+fn is_at(folder: &OwnedFd, path: &Path) -> bool {
+    match (rustix::fs::fstat(folder), rustix::fs::lstat(path)) {
+        (Ok(open), Ok(named)) => open.st_dev == named.st_dev && open.st_ino == named.st_ino,
+        _ => false,
+    }
+}
+
+/// Time since anything changed in a staging folder.
+fn folder_age(path: &Path) -> Duration {
+    let list = |path: &Path| -> Vec<PathBuf> {
+        fs::read_dir(path).map_or_else(
+            |_| Vec::new(),
+            |entries| entries.flatten().map(|e| e.path()).collect(),
+        )
+    };
+    let cache = path.join(CACHE);
+    let shards = cache.join(SHARD_DIR);
+    let inside: Vec<PathBuf> = [path, &cache, &shards].into_iter().flat_map(list).collect();
+    age_of(std::iter::once(path).chain(inside.iter().map(PathBuf::as_path)))
+}
+
+/// Removes what dead writers left below `base`, and `tmp` if it is then empty. Never fails: what can't be removed
+/// stays for the next writer.
+pub(crate) fn clean_up(base: &Path) {
+    if let Ok(Some(tmp)) = Tmp::enter(base, false) {
+        tmp.clean();
+        tmp.leave();
+    }
+}
+
+/// One attempt's folder. It is removed when dropped, except in a process forked from its owner.
+#[derive(Debug)]
+pub(crate) struct Staging {
+    base: PathBuf,
+    path: PathBuf,
+    lease: Option<Locked>,
+    pid: u32,
+}
+
+impl Staging {
+    /// Where the cache is built.
+    pub(crate) fn cache(&self) -> PathBuf {
+        self.path.join(CACHE)
+    }
+
+    /// A file for what is needed only while writing.
+    pub(crate) fn spill(&self) -> PathBuf {
+        self.path.join(SPILL)
+    }
+
+    /// A free name for a cache on its way out.
+    pub(crate) fn old(&self) -> PathBuf {
+        self.path.join(OLD)
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        if self.pid != std::process::id() {
+            return;
+        }
+        // The lease ends with the folder: until then nobody takes it for dead.
+        let _ = disk::remove_tree(&self.path, &is_staging_path);
+        self.lease = None;
+        if let Ok(Some(tmp)) = Tmp::enter(&self.base, false) {
+            tmp.leave();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

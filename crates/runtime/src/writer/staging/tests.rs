@@ -1,0 +1,185 @@
+//! Leases and the removal of what dead writers left.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{FlockOperation, flock};
+
+use super::{Tmp, clean_up, label_of};
+use crate::writer::owner::{LOCKLESS_AGE, Owner, UNLOCKED_AGE};
+
+fn enter(base: &Path) -> Tmp {
+    Tmp::enter(base, true).unwrap().unwrap()
+}
+
+/// A folder as a writer with this owner would have left it.
+fn left_behind(base: &Path, owner: &Owner) -> PathBuf {
+    let path = base.join("tmp").join(format!("s.{}", owner.to_suffix(1)));
+    fs::create_dir_all(path.join("cache/shards")).unwrap();
+    fs::write(path.join("cache/shards/000000.bin"), b"x").unwrap();
+    fs::write(path.join("cache/index.bin"), b"x").unwrap();
+    fs::write(path.join("spill"), b"x").unwrap();
+    path
+}
+
+fn make_old(path: &Path, age: Duration) {
+    let then = SystemTime::now() - age;
+    for name in [
+        "cache/shards/000000.bin",
+        "cache/index.bin",
+        "cache/shards",
+        "cache",
+        "spill",
+        "",
+    ] {
+        File::open(path.join(name))
+            .unwrap()
+            .set_modified(then)
+            .unwrap();
+    }
+}
+
+fn gone() -> Owner {
+    let here = Owner::current();
+    Owner {
+        start: here.start + 1,
+        ..here
+    }
+}
+
+fn elsewhere() -> Owner {
+    Owner {
+        boot: "ffffffff".to_owned(),
+        ..Owner::current()
+    }
+}
+
+#[test]
+fn a_staging_folder_is_held_while_it_lives_and_gone_with_its_owner() {
+    let base = tempfile::tempdir().unwrap();
+    let tmp = enter(base.path());
+    let staging = tmp.stage(base.path(), "Name").unwrap();
+    let live = tmp.clean();
+    assert_eq!(live.len(), 1);
+    assert!(live[0].writes("name") && live[0].writes("NAME") && !live[0].writes("other"));
+    assert!(
+        live[0]
+            .description
+            .contains(&std::process::id().to_string())
+    );
+    drop(tmp);
+    fs::create_dir(staging.cache()).unwrap();
+    fs::write(staging.cache().join("index.bin"), b"x").unwrap();
+    drop(staging);
+    assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn what_a_dead_writer_left_is_removed() {
+    let base = tempfile::tempdir().unwrap();
+    let dead = left_behind(base.path(), &gone());
+    // A child forked from the dead writer may still hold its lock.
+    let held = File::open(&dead).unwrap();
+    flock(&held, FlockOperation::NonBlockingLockExclusive).unwrap();
+    clean_up(base.path());
+    assert!(!base.path().join("tmp").exists());
+}
+
+#[test]
+fn a_writer_that_cant_be_looked_up_is_kept_while_its_lock_is_held_or_its_files_change() {
+    let base = tempfile::tempdir().unwrap();
+    let path = left_behind(base.path(), &elsewhere());
+    clean_up(base.path());
+    assert!(path.exists(), "its files are new");
+    let held = File::open(&path).unwrap();
+    flock(&held, FlockOperation::NonBlockingLockExclusive).unwrap();
+    make_old(&path, LOCKLESS_AGE * 2);
+    clean_up(base.path());
+    assert!(path.exists(), "its lock is held");
+    flock(&held, FlockOperation::Unlock).unwrap();
+    File::open(path.join("cache/index.bin"))
+        .unwrap()
+        .set_modified(SystemTime::now())
+        .unwrap();
+    clean_up(base.path());
+    assert!(path.exists(), "one of its files is new");
+    make_old(&path, UNLOCKED_AGE + Duration::from_secs(60));
+    clean_up(base.path());
+    assert!(!base.path().join("tmp").exists());
+}
+
+#[test]
+fn what_is_not_ours_stays() {
+    let base = tempfile::tempdir().unwrap();
+    let dead = left_behind(base.path(), &gone());
+    fs::write(dead.join("cache/notes.txt"), b"theirs").unwrap();
+    fs::create_dir(base.path().join("tmp/unrelated")).unwrap();
+    let outside = base.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("index.bin"), b"x").unwrap();
+    let name = format!("t.{}", gone().to_suffix(2));
+    std::os::unix::fs::symlink(&outside, base.path().join("tmp").join(name)).unwrap();
+    clean_up(base.path());
+    assert!(dead.join("cache/notes.txt").exists());
+    assert!(base.path().join("tmp/unrelated").exists());
+    assert!(outside.join("index.bin").exists());
+}
+
+#[test]
+fn tmp_must_be_a_plain_directory() {
+    let base = tempfile::tempdir().unwrap();
+    let outside = base.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    std::os::unix::fs::symlink(&outside, base.path().join("tmp")).unwrap();
+    let Err(refused) = Tmp::enter(base.path(), true) else {
+        panic!("a link was followed")
+    };
+    assert!(refused.to_string().contains("plain directory"), "{refused}");
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
+}
+
+#[test]
+fn a_lock_that_is_never_given_up_does_not_stop_writers() {
+    let base = tempfile::tempdir().unwrap();
+    fs::create_dir(base.path().join("tmp")).unwrap();
+    let held = File::open(base.path().join("tmp")).unwrap();
+    flock(&held, FlockOperation::NonBlockingLockExclusive).unwrap();
+    let tmp = enter(base.path());
+    let staging = tmp.stage(base.path(), "s").unwrap();
+    assert_eq!(tmp.clean().len(), 1);
+    drop(staging);
+}
+
+#[test]
+fn a_lock_on_a_removed_folder_is_not_taken_for_one() {
+    let base = tempfile::tempdir().unwrap();
+    let first = enter(base.path());
+    let path = base.path().to_path_buf();
+    let second = std::thread::spawn(move || {
+        let tmp = enter(&path);
+        assert!(path.join("tmp").is_dir());
+        tmp.leave();
+    });
+    std::thread::sleep(Duration::from_millis(20));
+    first.leave();
+    second.join().unwrap();
+    assert!(!base.path().join("tmp").exists());
+}
+
+#[test]
+fn long_names_get_a_label_that_fits() {
+    let long = "x".repeat(200);
+    let base = tempfile::tempdir().unwrap();
+    let tmp = enter(base.path());
+    let staging = tmp.stage(base.path(), &long).unwrap();
+    let live = tmp.clean();
+    assert!(live[0].writes(&long) && live[0].writes(&"X".repeat(200)));
+    assert!(!live[0].writes(&"x".repeat(199)));
+    assert!(
+        label_of(&label_of(&long)) != label_of(&long),
+        "no name can pose as a digest"
+    );
+    drop(tmp);
+    drop(staging);
+}

@@ -1,0 +1,198 @@
+//! What stands at the place of a cache: nothing, a whole cache, a damaged one of ours, or something else.
+//!
+//! Something is ours only if it holds our files alone and one of them begins with bytes that nobody else writes. What
+//! is not ours is never changed.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use dataset_rt_format::constants::{INDEX_MAGIC, SHARD_MAGIC};
+use dataset_rt_format::{
+    FormatError, INDEX_FILE, MANIFEST_FILE, METADATA_FILE, Manifest, SHARD_DIR, SHARD_SUFFIX,
+    check_shard_name,
+};
+
+use crate::cancel::Cancel;
+use crate::error::{Error, Result};
+use crate::writer::examine::{Defect, examine, open};
+use crate::writer::names::fold_source_name;
+
+/// How every manifest of every version begins.
+const MANIFEST_MAGIC: &[u8] = b"{\"format\":\"dataset_rt.cache\",\"version\":";
+
+/// What stands at a path.
+#[derive(Debug)]
+pub(crate) enum Target {
+    /// Nothing.
+    Absent,
+    /// A complete cache.
+    Whole(Place, Box<Manifest>),
+    /// Our files, but no usable cache: why.
+    Damaged(Place, String),
+    /// A cache of ours that needs a newer version of this library.
+    TooNew(FormatError),
+    /// Something that is not ours: what.
+    Foreign(String),
+}
+
+/// A directory, so that it can be told whether it is still the same one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    device: u64,
+    inode: u64,
+    /// Reached by a link, which only its owner may change.
+    pub(crate) is_link: bool,
+}
+
+impl Place {
+    /// What has this name now; `None`: nothing, or nothing that can be looked at.
+    pub(crate) fn of(path: &Path) -> Option<Self> {
+        let link = fs::symlink_metadata(path).ok()?;
+        let found = fs::metadata(path).ok()?;
+        Some(Self {
+            device: found.dev(),
+            inode: found.ino(),
+            is_link: link.is_symlink(),
+        })
+    }
+}
+
+/// Whether a path below a cache's directory has a name that we give.
+pub(crate) fn is_cache_path(below: &Path) -> bool {
+    let parts: Vec<Option<&str>> = below
+        .components()
+        .map(|part| part.as_os_str().to_str())
+        .collect();
+    match parts.as_slice() {
+        [Some(MANIFEST_FILE | METADATA_FILE | INDEX_FILE | SHARD_DIR)] => true,
+        [Some(SHARD_DIR), Some(file)] => is_shard_file(file),
+        _ => false,
+    }
+}
+
+fn is_shard_file(file: &str) -> bool {
+    file.strip_suffix(SHARD_SUFFIX)
+        .is_some_and(|name| check_shard_name(name).is_ok())
+}
+
+/// Looks at `path`. With `check` every file is read and compared with the checksum that the manifest states.
+///
+/// # Errors
+/// [`Error::Io`] when something is there but can't be looked at, [`Error::Interrupted`].
+pub(crate) fn inspect(path: &Path, check: bool, cancel: &Cancel) -> Result<Target> {
+    let link = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Target::Absent),
+        found => found.map_err(|source| Error::io("look at", path, source))?,
+    };
+    let Ok(metadata) = fs::metadata(path) else {
+        return Ok(Target::Foreign("a link to nothing".to_owned()));
+    };
+    if !metadata.is_dir() {
+        return Ok(Target::Foreign("a file".to_owned()));
+    }
+    let place = Place {
+        device: metadata.dev(),
+        inode: metadata.ino(),
+        is_link: link.is_symlink(),
+    };
+    if let Some(what) = foreign_part(path)? {
+        return Ok(Target::Foreign(what));
+    }
+    Ok(match examine(path, check, cancel) {
+        Ok(manifest) => Target::Whole(place, Box::new(manifest)),
+        Err(Defect::Other(error)) => return Err(error),
+        Err(Defect::Format(_, error))
+            if matches!(error.code(), "version_unsupported" | "feature_unsupported") =>
+        {
+            Target::TooNew(error)
+        }
+        Err(Defect::Format(file, error)) => Target::Damaged(place, format!("{file}: {error}")),
+    })
+}
+
+/// What makes a directory one that is not ours; `None`: it is ours.
+fn foreign_part(path: &Path) -> Result<Option<String>> {
+    let mut magic = false;
+    let mut entries = 0;
+    let mut folders = vec![PathBuf::new()];
+    while let Some(below) = folders.pop() {
+        let folder = path.join(&below);
+        let listing =
+            fs::read_dir(&folder).map_err(|source| Error::io("list", folder.clone(), source))?;
+        for entry in listing {
+            let entry = entry.map_err(|source| Error::io("list", folder.clone(), source))?;
+            let inside = below.join(entry.file_name());
+            let kind = entry
+                .file_type()
+                .map_err(|source| Error::io("look at", entry.path(), source))?;
+            let expected = if inside == Path::new(SHARD_DIR) {
+                kind.is_dir()
+            } else {
+                kind.is_file()
+            };
+            if !is_cache_path(&inside) || !expected {
+                return Ok(Some(format!(
+                    "a folder with {}, which is no file of a cache",
+                    inside.display()
+                )));
+            }
+            entries += 1;
+            if kind.is_dir() {
+                folders.push(inside);
+            } else if !magic {
+                magic = begins_with_magic(&entry.path(), &inside);
+            }
+        }
+    }
+    Ok(match (entries, magic) {
+        (0, _) => Some("an empty folder".to_owned()),
+        (_, false) => Some("a folder without any file that begins like one of a cache".to_owned()),
+        (_, true) => None,
+    })
+}
+
+fn begins_with_magic(path: &Path, inside: &Path) -> bool {
+    let magic: &[u8] = match inside.file_name().and_then(OsStr::to_str) {
+        Some(MANIFEST_FILE) => MANIFEST_MAGIC,
+        Some(INDEX_FILE) => &INDEX_MAGIC,
+        // Any program may write Arrow files.
+        Some(METADATA_FILE) | None => return false,
+        Some(_) => &SHARD_MAGIC,
+    };
+    let mut head = vec![0; magic.len()];
+    open(path)
+        .and_then(|mut file| file.read_exact(&mut head))
+        .is_ok()
+        && head == magic
+}
+
+/// Another entry of `base` whose name could be the same folder as `name` on some file system, and that is of ours.
+///
+/// # Errors
+/// [`Error::Io`] when `base` can't be listed.
+pub(crate) fn clashing_name(base: &Path, name: &str, cancel: &Cancel) -> Result<Option<String>> {
+    let listing = match fs::read_dir(base) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        listing => listing.map_err(|source| Error::io("list", base, source))?,
+    };
+    let folded = fold_source_name(name);
+    for entry in listing {
+        let entry = entry.map_err(|source| Error::io("list", base, source))?;
+        let Some(other) = entry.file_name().to_str().map(str::to_owned) else {
+            continue;
+        };
+        if other == name || fold_source_name(&other) != folded {
+            continue;
+        }
+        if matches!(
+            inspect(&entry.path(), false, cancel)?,
+            Target::Whole(..) | Target::Damaged(..) | Target::TooNew(_)
+        ) {
+            return Ok(Some(other));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,1 @@
+"""The cases: what each vector holds and what must come of it."""
