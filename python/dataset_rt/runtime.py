@@ -66,7 +66,7 @@ class DatasetRuntime:
 
     def write_cache(
         self,
-        sources: CacheSource | list[CacheSource],
+        sources: CacheSource | Sequence[CacheSource],
         path: str | Path,
         *,
         writer_config: WriterConfig = DEFAULT_WRITER_CONFIG,
@@ -125,7 +125,7 @@ class DatasetRuntime:
 
     def from_cache_sources(
         self,
-        sources: CacheSource | list[CacheSource],
+        sources: CacheSource | Sequence[CacheSource],
         path: str | Path,
         *,
         reader_config: ReaderConfig,

@@ -6,7 +6,6 @@ use crate::schema::{FieldType, Schema};
 
 /// One metadata value.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
 pub enum Value<'a> {
     /// Missing.
     Null,
@@ -101,7 +100,6 @@ impl TextColumn {
 
 /// The values of one field.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub enum Column {
     /// True or false.
     Bool(Vec<bool>),

@@ -1,10 +1,11 @@
 //! Tables across the boundary by the Arrow C data interface, as capsules.
 
 use std::ffi::CStr;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, to_ffi};
-use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{
     Array, LargeBinaryArray, RecordBatch, RecordBatchIterator, RecordBatchReader, StructArray,
 };
@@ -94,7 +95,7 @@ pub(crate) fn import_stream(object: &Bound<'_, PyAny>) -> PyResult<Vec<RecordBat
     // SAFETY: a capsule of this name holds an initialised stream (checked above); `from_raw` moves it out and
     // leaves a released one behind, so that the capsule's destructor does nothing.
     let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.cast().as_ptr()) };
-    let reader = ArrowArrayStreamReader::try_new(stream).map_err(|error| arrow_error(&error))?;
+    let reader = RecordBatchStreamReader::try_new(stream).map_err(|error| arrow_error(&error))?;
     reader
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| arrow_error(&error))
@@ -107,7 +108,7 @@ pub(crate) struct NativeBinary {
 }
 
 /// Keeps a `bytes` object alive for as long as Arrow refers to its memory. Arrow may let go on any thread.
-struct BytesOwner(Option<Py<PyAny>>);
+struct BytesOwner(AssertUnwindSafe<Option<Py<PyAny>>>);
 
 impl Drop for BytesOwner {
     fn drop(&mut self) {
@@ -123,7 +124,9 @@ impl NativeBinary {
         let content = bytes.bind(py).as_bytes();
         let values = match std::ptr::NonNull::new(content.as_ptr().cast_mut()) {
             Some(start) if !content.is_empty() => {
-                let owner = Arc::new(BytesOwner(Some(bytes.clone_ref(py).into_any())));
+                let owner = Arc::new(BytesOwner(AssertUnwindSafe(Some(
+                    bytes.clone_ref(py).into_any(),
+                ))));
                 // SAFETY: the memory is that of an immutable bytes object, which `owner` keeps alive.
                 unsafe { Buffer::from_custom_allocation(start, content.len(), owner) }
             }

@@ -176,9 +176,7 @@ impl NativeDataset {
         } else {
             window
         };
-        let stream = self
-            .dataset()
-            .blocks(window, BlockSizing::Exact(batch_size.max(1)));
+        let stream = self.dataset().blocks(window, BlockSizing::Exact(size));
         Ok(NativeBatchIterator::new(self.shared.clone(), stream, size))
     }
 

@@ -155,3 +155,32 @@ impl<T> IntoPyResult<T> for Result<T, Error> {
         self.map_err(|error| to_py(py, error))
     }
 }
+
+/// What a call may meet that needs the interpreter and the runtime both.
+pub(crate) enum CallError {
+    /// An exception that is on its way already.
+    Python(PyErr),
+    /// An error of the runtime.
+    Runtime(Error),
+}
+
+impl CallError {
+    pub(crate) fn into_py(self, py: Python<'_>) -> PyErr {
+        match self {
+            Self::Python(error) => error,
+            Self::Runtime(error) => to_py(py, error),
+        }
+    }
+}
+
+impl From<Error> for CallError {
+    fn from(error: Error) -> Self {
+        Self::Runtime(error)
+    }
+}
+
+impl From<PyErr> for CallError {
+    fn from(error: PyErr) -> Self {
+        Self::Python(error)
+    }
+}

@@ -12,7 +12,7 @@ use pyo3::sync::MutexExt;
 
 use crate::batch::NativeBatch;
 use crate::dataset::Shared;
-use crate::error::to_py;
+use crate::error::{CallError, to_py};
 use crate::interrupt::SIGNAL_INTERVAL;
 use crate::payload::{BatchPayloads, SamplePayloads, release_abandoned};
 use crate::sample::{BlockContext, CachedSample};
@@ -133,7 +133,8 @@ impl NativeIterator {
             }
             let poll = state
                 .stream
-                .poll(&mut |lengths| SamplePayloads::allocate(py, lengths))?;
+                .poll(&mut |lengths| Ok::<_, CallError>(SamplePayloads::allocate(py, lengths)?))
+                .map_err(|error| error.into_py(py))?;
             match poll {
                 Poll::Ready(block) => {
                     let columns = block.columns.clone();
@@ -213,7 +214,9 @@ impl NativeBatchIterator {
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<NativeBatch>> {
         loop {
             let mut stream = self.stream.lock_py_attached(py).map_err(poisoned)?;
-            let poll = stream.poll(&mut |lengths| BatchPayloads::allocate(py, lengths))?;
+            let poll = stream
+                .poll(&mut |lengths| Ok::<_, CallError>(BatchPayloads::allocate(py, lengths)?))
+                .map_err(|error| error.into_py(py))?;
             drop(stream);
             release_abandoned(py);
             match poll {

@@ -1,7 +1,7 @@
 //! Metadata of samples: the schema is inferred from the first one, every value checked against it and put into
 //! typed columns.
 
-use dataset_rt_format::{Column, Columns, Field, FieldType, Schema};
+use dataset_rt_format::{Column, Columns, Field, FieldType, FormatError, Schema};
 use pyo3::exceptions::PyUnicodeEncodeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString};
@@ -25,6 +25,7 @@ struct FieldBuilder<'py> {
 
 /// Typed columns of the block being pulled.
 pub(crate) struct Builder<'py> {
+    schema: Schema,
     fields: Vec<FieldBuilder<'py>>,
     columns: Vec<Column>,
     rows: usize,
@@ -53,17 +54,14 @@ impl<'py> Builder<'py> {
                 field_type,
             });
         }
-        let columns = fields
-            .iter()
-            .map(|field| empty_column(field.field_type))
-            .collect();
-        let builder = Self {
-            fields,
-            columns,
-            rows: 0,
-        };
-        // The format has rules of its own for names; break them here, where the sample is known.
-        builder.schema().map_err(|error| {
+        // The format has rules of its own for names; they are met here, where the sample is known.
+        let schema = Schema::new(
+            fields
+                .iter()
+                .map(|field: &FieldBuilder<'_>| Field::new(&field.name, field.field_type))
+                .collect(),
+        )
+        .map_err(|error| {
             place.value_error(
                 py,
                 None,
@@ -71,22 +69,18 @@ impl<'py> Builder<'py> {
                 &error.to_string(),
             )
         })?;
-        Ok(builder)
+        let columns = empty_columns(&schema);
+        Ok(Self {
+            schema,
+            fields,
+            columns,
+            rows: 0,
+        })
     }
 
-    /// The schema in the format's terms.
-    pub(crate) fn schema(&self) -> Result<Schema, dataset_rt_format::FormatError> {
-        Schema::new(
-            self.fields
-                .iter()
-                .map(|field| Field {
-                    name: field.name.clone(),
-                    field_type: field.field_type,
-                    nullable: false,
-                    description: None,
-                })
-                .collect(),
-        )
+    /// The schema of the source.
+    pub(crate) fn schema(&self) -> &Schema {
+        &self.schema
     }
 
     /// Adds a row. After an error the columns may have unequal lengths: the source has failed, and they are dropped.
@@ -139,19 +133,21 @@ impl<'py> Builder<'py> {
     }
 
     /// The rows so far, leaving empty columns.
-    pub(crate) fn take_columns(&mut self) -> Columns {
-        let empty = self
-            .fields
-            .iter()
-            .map(|field| empty_column(field.field_type))
-            .collect();
-        let columns = std::mem::replace(&mut self.columns, empty);
-        Columns::from_parts(std::mem::take(&mut self.rows), columns)
+    ///
+    /// # Errors
+    /// Columns of unequal lengths, after an error that was passed over.
+    pub(crate) fn take_columns(&mut self) -> Result<Columns, FormatError> {
+        let columns = std::mem::replace(&mut self.columns, empty_columns(&self.schema));
+        Columns::from_columns(&self.schema, std::mem::take(&mut self.rows), columns)
     }
 }
 
-fn empty_column(field_type: FieldType) -> Column {
-    Column::new(field_type)
+fn empty_columns(schema: &Schema) -> Vec<Column> {
+    schema
+        .fields()
+        .iter()
+        .map(|field| Column::new(field.field_type))
+        .collect()
 }
 
 /// A mapping as a dict with `str` keys.

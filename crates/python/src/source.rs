@@ -4,12 +4,12 @@
 use std::time::{Duration, Instant};
 
 use dataset_rt_format::Columns;
-use dataset_rt_runtime::PayloadList;
+use dataset_rt_runtime::{Error, PayloadList};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyIterator, PyTuple};
 
-use crate::error::exception;
+use crate::error::{exception, to_py};
 use crate::schema::{Builder, Place};
 
 /// The most samples in a block.
@@ -113,11 +113,12 @@ impl<'py> Puller<'py> {
         self.builder.as_ref()
     }
 
-    /// Pulls up to one block. An empty block has `ended` set.
+    /// Pulls up to one block; none from a source that yields nothing at all.
     ///
     /// # Errors
     /// Whatever the source raises; a typed error for a sample that can't be stored.
-    pub(crate) fn pull(&mut self) -> PyResult<Pulled> {
+    pub(crate) fn pull(&mut self) -> PyResult<Option<Pulled>> {
+        let py = self.iterator.py();
         let mut payloads = SourcePayloads::default();
         let started = Instant::now();
         let mut ended = false;
@@ -146,13 +147,14 @@ impl<'py> Puller<'py> {
         }
         let columns = match &mut self.builder {
             Some(builder) => builder.take_columns(),
-            None => Columns::default(),
+            None => return Ok(None),
         };
-        Ok(Pulled {
+        let columns = columns.map_err(|error| to_py(py, Error::Internal(error.to_string())))?;
+        Ok(Some(Pulled {
             payloads,
             columns,
             ended,
-        })
+        }))
     }
 
     fn take(&mut self, item: &Bound<'py, PyAny>, payloads: &mut SourcePayloads) -> PyResult<()> {

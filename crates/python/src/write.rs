@@ -249,24 +249,22 @@ impl Run<'_, '_> {
             if self.profiled {
                 let times = std::mem::take(&mut puller.times);
                 self.session
-                    .add_python_times(times.python_next, times.python_extract);
+                    .profile_add(Stage::PythonNext, times.python_next, times.samples);
+                self.session
+                    .profile_add(Stage::PythonExtract, times.python_extract, times.samples);
             }
-            let pulled = pulled?;
+            let Some(pulled) = pulled? else {
+                return Ok(());
+            };
             if let (false, Some(builder)) = (started, puller.builder()) {
-                let schema = builder
-                    .schema()
-                    .map_err(|error| to_py(py, Error::Internal(error.to_string())))?;
-                py.detach(|| writer.start(schema)).into_py(py)?;
+                writer.start(builder.schema().clone()).into_py(py)?;
                 started = true;
             }
-            if dataset_rt_runtime::PayloadList::len(&pulled.payloads) > 0 {
-                let payloads = Box::new(pulled.payloads);
-                let block = InputBlock {
-                    payloads,
-                    columns: pulled.columns,
-                };
-                writer.submit(block).into_py(py)?;
-            }
+            let block = InputBlock {
+                payloads: Box::new(pulled.payloads),
+                columns: pulled.columns,
+            };
+            writer.submit(block).into_py(py)?;
             if pulled.ended {
                 return Ok(());
             }

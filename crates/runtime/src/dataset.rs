@@ -16,7 +16,7 @@ use crate::reader::{
     BlockSizing, BlockStream, Cache, CacheOptions, Loaded, MAX_BLOCK_BYTES, MAX_BLOCK_SAMPLES,
     Order, PayloadBuffers, ReadPlan, Source, Stream, verify,
 };
-use crate::sampler::{POSITIONS, Sampler, SamplerConfig};
+use crate::sampler::{Mode, POSITIONS, Sampler, SamplerConfig};
 
 /// How a dataset reads and draws.
 #[derive(Clone, Debug)]
@@ -291,6 +291,11 @@ impl Dataset {
             (std::mem::replace(&mut state.table, table.clone()), old)
         };
         Ok(table.report(&before))
+    }
+
+    /// How the next window draws.
+    pub fn mode(&self) -> Mode {
+        self.state().sampler.mode()
     }
 
     /// Where the stream stands.

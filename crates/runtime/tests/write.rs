@@ -1,5 +1,11 @@
 //! Written caches, read back by the rules of the format.
-#![allow(clippy::cast_possible_truncation, reason = "all lengths of a test fit")]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by them"
+)]
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,10 @@
 //! Every change of the disk fails once, or is the last thing a process does: nothing is left, and nothing is half.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by them"
+)]
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;

@@ -1,4 +1,10 @@
 //! What stands at a target already, and who else writes there.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by them"
+)]
 
 use std::fs;
 use std::path::Path;
@@ -128,7 +134,7 @@ fn write_cache_refuses_whatever_stands() {
     assert_eq!(names(base.path()), ["s"]);
 }
 
-/// Each way to damage a cache, and what is said about it.
+/// A way to make or damage what stands, and a word of what is said about it.
 type Damage = (&'static str, fn(&Path));
 
 const DAMAGES: [Damage; 7] = [
@@ -204,7 +210,7 @@ fn a_changed_byte_is_noticed_when_reuse_validates() {
 
 #[test]
 fn what_is_not_ours_is_never_touched() {
-    let makers: [(&str, fn(&Path)); 8] = [
+    let makers: [Damage; 8] = [
         ("a file", |path| fs::write(path, b"notes").unwrap()),
         ("an empty folder", |path| fs::create_dir(path).unwrap()),
         ("notes.txt", |path| {

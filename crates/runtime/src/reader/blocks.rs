@@ -393,6 +393,11 @@ impl<S: BlockSource, B: PayloadBuffers> Stream<S, B> {
         self.shared.columns.store(wanted, Ordering::Relaxed);
     }
 
+    /// Positions that were not delivered yet.
+    pub(crate) fn remaining(&self) -> u64 {
+        self.end - self.delivered
+    }
+
     /// Takes the next block if it is ready. Never waits; `allocate` makes memory for payloads of given lengths.
     ///
     /// # Errors

@@ -177,6 +177,11 @@ impl<B: PayloadBuffers> BlockStream<B> {
         })
     }
 
+    /// Samples that were not delivered yet.
+    pub fn remaining(&self) -> u64 {
+        self.0.remaining()
+    }
+
     /// Whether blocks that are planned from now on come with their metadata; at first they don't.
     pub fn want_columns(&self, wanted: bool) {
         self.0.want_columns(wanted);

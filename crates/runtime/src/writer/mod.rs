@@ -12,9 +12,10 @@
 //! one in order appends all that follow. So one worker is enough, and the bytes depend neither on the number of workers
 //! nor on how the source was cut into blocks.
 
+mod commit;
+mod conclude;
 mod created;
 mod encode;
-mod examine;
 mod flow;
 mod index;
 mod metadata;

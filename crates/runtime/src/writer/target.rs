@@ -4,8 +4,8 @@
 //! is not ours is never changed.
 
 use std::ffi::OsStr;
-use std::fs;
-use std::io::{self, Read};
+use std::fs::{self, Metadata};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,8 @@ use dataset_rt_format::{
 
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
-use crate::writer::examine::{Defect, examine, open};
+use crate::files::Folder;
+use crate::reader::{Cache, CacheOptions, verify};
 use crate::writer::names::fold_source_name;
 
 /// How every manifest of every version begins.
@@ -38,11 +39,14 @@ pub(crate) enum Target {
     Foreign(String),
 }
 
-/// A directory, so that it can be told whether it is still the same one.
+/// A directory, so that it can be told whether it is still the same one. An inode alone does not tell: file systems
+/// give the number of a removed directory to the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     device: u64,
     inode: u64,
+    /// Time of the last change, which a rename is too.
+    changed: (i64, i64),
     /// Reached by a link, which only its owner may change.
     pub(crate) is_link: bool,
 }
@@ -51,12 +55,16 @@ impl Place {
     /// What has this name now; `None`: nothing, or nothing that can be looked at.
     pub(crate) fn of(path: &Path) -> Option<Self> {
         let link = fs::symlink_metadata(path).ok()?;
-        let found = fs::metadata(path).ok()?;
-        Some(Self {
+        Some(Self::new(&link, &fs::metadata(path).ok()?))
+    }
+
+    fn new(link: &Metadata, found: &Metadata) -> Self {
+        Self {
             device: found.dev(),
             inode: found.ino(),
+            changed: (found.ctime(), found.ctime_nsec()),
             is_link: link.is_symlink(),
-        })
+        }
     }
 }
 
@@ -93,24 +101,49 @@ pub(crate) fn inspect(path: &Path, check: bool, cancel: &Cancel) -> Result<Targe
     if !metadata.is_dir() {
         return Ok(Target::Foreign("a file".to_owned()));
     }
-    let place = Place {
-        device: metadata.dev(),
-        inode: metadata.ino(),
-        is_link: link.is_symlink(),
-    };
+    let place = Place::new(&link, &metadata);
     if let Some(what) = foreign_part(path)? {
         return Ok(Target::Foreign(what));
     }
-    Ok(match examine(path, check, cancel) {
-        Ok(manifest) => Target::Whole(place, Box::new(manifest)),
-        Err(Defect::Other(error)) => return Err(error),
-        Err(Defect::Format(_, error))
-            if matches!(error.code(), "version_unsupported" | "feature_unsupported") =>
+    let examined = examine(path, check, cancel);
+    let damaged = |reason| Ok(Target::Damaged(place, reason));
+    match examined {
+        Ok(manifest) => Ok(Target::Whole(place, Box::new(manifest))),
+        Err(Error::Damaged { source, .. })
+            if matches!(source.code(), "version_unsupported" | "feature_unsupported") =>
         {
-            Target::TooNew(error)
+            Ok(Target::TooNew(source))
         }
-        Err(Defect::Format(file, error)) => Target::Damaged(place, format!("{file}: {error}")),
-    })
+        Err(Error::Damaged {
+            path: file, source, ..
+        }) => {
+            let file = file.strip_prefix(path).unwrap_or(&file);
+            damaged(format!("{}: {source}", file.display()))
+        }
+        // Some of our files are there, or were a moment ago.
+        Err(Error::NotFound { .. }) if path.symlink_metadata().is_err() => Ok(Target::Absent),
+        Err(Error::NotFound { message, .. }) => damaged(message),
+        Err(error) => Err(error),
+    }
+}
+
+/// Opens the cache as a reader does, or with `check` looks at every byte of it.
+fn examine(path: &Path, check: bool, cancel: &Cancel) -> Result<Manifest> {
+    cancel.check()?;
+    // A reader allows links only when it is told to, and whoever reuses the cache may not be.
+    let follow_links = false;
+    if check {
+        let options = CacheOptions {
+            use_mmap: true,
+            follow_links,
+        };
+        return verify(path, options, cancel);
+    }
+    let options = CacheOptions {
+        use_mmap: false,
+        follow_links,
+    };
+    Ok(Cache::open(path, options)?.manifest().clone())
 }
 
 /// What makes a directory one that is not ours; `None`: it is ours.
@@ -143,7 +176,7 @@ fn foreign_part(path: &Path) -> Result<Option<String>> {
             if kind.is_dir() {
                 folders.push(inside);
             } else if !magic {
-                magic = begins_with_magic(&entry.path(), &inside);
+                magic = begins_with_magic(path, &inside);
             }
         }
     }
@@ -154,7 +187,7 @@ fn foreign_part(path: &Path) -> Result<Option<String>> {
     })
 }
 
-fn begins_with_magic(path: &Path, inside: &Path) -> bool {
+fn begins_with_magic(cache: &Path, inside: &Path) -> bool {
     let magic: &[u8] = match inside.file_name().and_then(OsStr::to_str) {
         Some(MANIFEST_FILE) => MANIFEST_MAGIC,
         Some(INDEX_FILE) => &INDEX_MAGIC,
@@ -162,11 +195,10 @@ fn begins_with_magic(path: &Path, inside: &Path) -> bool {
         Some(METADATA_FILE) | None => return false,
         Some(_) => &SHARD_MAGIC,
     };
-    let mut head = vec![0; magic.len()];
-    open(path)
-        .and_then(|mut file| file.read_exact(&mut head))
-        .is_ok()
-        && head == magic
+    let head = Folder::new(cache, false)
+        .and_then(|folder| folder.open_file(inside.to_str().unwrap_or_default()))
+        .and_then(|file| file.read_vec(0, magic.len() as u64));
+    head.is_ok_and(|head| head == magic)
 }
 
 /// Another entry of `base` whose name could be the same folder as `name` on some file system, and that is of ours.

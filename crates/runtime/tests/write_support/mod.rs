@@ -1,6 +1,12 @@
 //! Sources to write, and a reader that checks every rule of a finished cache from its bytes alone.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part")]
-#![allow(clippy::cast_possible_truncation, reason = "all lengths of a test fit")]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by them"
+)]
 
 use std::borrow::Cow;
 use std::fs;
@@ -49,7 +55,7 @@ pub fn payload(salt: u64, i: u64) -> Vec<u8> {
                 .wrapping_mul(0x9E37_79B9_7F4A_7C15)
                 .wrapping_add(salt)
                 >> 29;
-            if i % 2 == 0 {
+            if i.is_multiple_of(2) {
                 (i % 251) as u8
             } else {
                 noise as u8
@@ -60,7 +66,7 @@ pub fn payload(salt: u64, i: u64) -> Vec<u8> {
 
 pub fn row(i: u64) -> (bool, i64, f64, String) {
     (
-        i % 3 == 0,
+        i.is_multiple_of(3),
         -(i as i64),
         i as f64 / 7.0,
         "ä".repeat((i % 5) as usize),
@@ -123,6 +129,10 @@ pub fn outcome(writer: &SourceWriter) -> Result<Written, Error> {
 }
 
 /// Writes one whole source in a session of its own.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "a case of a test reads best as one line"
+)]
 pub fn write(
     base: &Path,
     options: WriteOptions,

@@ -27,7 +27,7 @@ FIELDS: list[Field] = [
     ("score", "float64", True),
     ("name", "utf8", False),
 ]
-YES = pl.lit(True)  # noqa: FBT003 - a literal
+YES = pl.lit(True)
 
 
 def table(rows: int = 4) -> pl.DataFrame:

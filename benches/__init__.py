@@ -1,0 +1,1 @@
+"""Benchmarks beside a native limit and plain Python loops: `python -m benches.run`."""

@@ -1,0 +1,496 @@
+"""The active table: what get_metadata gives, what update_metadata takes."""
+
+from __future__ import annotations
+
+import io
+import logging
+import math
+import warnings
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from dataset_rt import CacheInput
+from dataset_rt.errors import (
+    DatasetRTWarning,
+    MetadataTableError,
+    MetadataTableTypeError,
+    SchemaConflictError,
+    UnknownSampleError,
+)
+from polars.testing import assert_frame_equal
+
+from tests import support
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from dataset_rt import CachedDataset
+
+    from tests.conftest import CacheFactory, DatasetFactory
+
+pytestmark = pytest.mark.core
+
+
+@pytest.fixture
+def dataset(make_dataset: DatasetFactory) -> CachedDataset:
+    """Twelve samples with one field of each type."""
+    return make_dataset(support.numbered(12), shuffle=False)
+
+
+def refused(
+    dataset: CachedDataset, table: Any, error: type[Exception], column: str | None = None
+) -> Exception:
+    """Checks that a table is refused and that nothing changed."""
+    before, length = dataset.get_metadata(), len(dataset)
+    with pytest.raises(error) as caught:
+        dataset.update_metadata(table)
+    if column is not None:
+        assert getattr(caught.value, "column", None) == column
+        assert column in str(caught.value)
+    assert_frame_equal(dataset.get_metadata(), before)
+    assert len(dataset) == length
+    return caught.value
+
+
+@pytest.mark.rule("Columns of the table")
+def test_columns_of_a_fresh_table(dataset: CachedDataset) -> None:
+    expected = pl.DataFrame(
+        {
+            "cache_id": pl.Series([0] * 12, dtype=pl.UInt64),
+            "sample_id": pl.Series(range(12), dtype=pl.UInt64),
+            "label": pl.Series([i % 3 for i in range(12)], dtype=pl.Int64),
+            "score": [i / 7 for i in range(12)],
+            "text": [f"n{i}" for i in range(12)],
+            "even": [i % 2 == 0 for i in range(12)],
+            "weight": [1.0] * 12,
+        }
+    )
+    assert_frame_equal(dataset.get_metadata(), expected, check_exact=True)
+
+
+@pytest.mark.rule("The table is a copy", "Old names of the table methods")
+def test_the_table_is_a_copy(dataset: CachedDataset) -> None:
+    table = dataset.get_metadata()
+    table.extend(table)
+    table.insert_column(0, pl.Series("new", [0] * 24))
+    assert dataset.get_metadata().shape == (12, 7)
+    assert_frame_equal(dataset.samples_metadata(), dataset.get_metadata())
+    dataset.set_samples_metadata(dataset.samples_metadata().head(2))
+    assert_frame_equal(dataset.samples_metadata(), dataset.get_metadata())
+    assert support.rows(dataset) == [0, 1]
+
+
+@pytest.mark.rule("Rows may be filtered, repeated and reordered")
+def test_rows_of_any_kind(dataset: CachedDataset) -> None:
+    table = dataset.get_metadata()
+    for rows in ([3], [5, 5, 5], list(range(11, -1, -1)), [0, 11, 0, 4], list(range(12)) * 3):
+        dataset.update_metadata(table[rows])
+        assert len(dataset) == len(rows)
+        assert support.rows(dataset) == rows
+        assert dataset.get_metadata()["sample_id"].to_list() == rows
+
+
+@pytest.mark.rule("A table needs a row", "An update is all or nothing")
+def test_an_empty_table_is_refused(dataset: CachedDataset) -> None:
+    refused(dataset, dataset.get_metadata().head(0), MetadataTableError)
+    refused(dataset, pl.DataFrame(), MetadataTableError)
+
+
+@pytest.mark.rule("Ids must exist", "An update is all or nothing")
+@pytest.mark.parametrize("row", [0, 7, 11])
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("cache_id", 1), ("sample_id", 12), ("sample_id", 2**63), ("cache_id", 2**40)],
+)
+def test_unknown_samples_are_refused(
+    dataset: CachedDataset, column: str, value: int, row: int
+) -> None:
+    table = dataset.get_metadata()
+    values = table[column].to_list()
+    values[row] = value
+    table = table.with_columns(pl.Series(column, values, dtype=pl.UInt64))
+    error = refused(dataset, table, UnknownSampleError)
+    assert isinstance(error, UnknownSampleError)
+    assert isinstance(error, KeyError)
+    assert getattr(error, column) == value
+    assert str(row) in str(error)
+
+
+@pytest.mark.rule("Ids must exist")
+def test_negative_ids_are_refused(dataset: CachedDataset) -> None:
+    for column in ("cache_id", "sample_id"):
+        values = [0, 1, -1, *[0] * 9]
+        table = dataset.get_metadata().with_columns(pl.Series(column, values, dtype=pl.Int64))
+        with pytest.raises((MetadataTableError, UnknownSampleError)) as caught:
+            dataset.update_metadata(table)
+        assert "-1" in str(caught.value)
+
+
+INTEGERS = [pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64]
+
+
+@pytest.mark.rule("Ids must exist", "Columns of the table")
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_ids_of_all_integer_types(dataset: CachedDataset, dtype: Any) -> None:
+    table = dataset.get_metadata().with_columns(pl.col("cache_id", "sample_id").cast(dtype))
+    dataset.update_metadata(table.reverse())
+    assert support.rows(dataset) == list(range(11, -1, -1))
+    schema = dataset.get_metadata().schema
+    assert schema["cache_id"] == pl.UInt64
+    assert schema["sample_id"] == pl.UInt64
+
+
+@pytest.mark.rule("Ids must exist", "Weights are positive and finite")
+@pytest.mark.parametrize("dtype", [pl.Float64, pl.String, pl.Boolean, pl.Decimal(20, 0), pl.Int128])
+@pytest.mark.parametrize("column", ["cache_id", "sample_id"])
+def test_ids_of_other_types_are_refused(dataset: CachedDataset, column: str, dtype: Any) -> None:
+    values = [0] * 12 if dtype != pl.String else ["0"] * 12
+    series = pl.Series(column, values).cast(dtype)
+    table = dataset.get_metadata().with_columns(series)
+    error = refused(dataset, table, MetadataTableTypeError, column)
+    assert "cast" in str(error)
+
+
+@pytest.mark.rule("Ids must exist", "Weights are positive and finite")
+@pytest.mark.parametrize("column", ["cache_id", "sample_id", "weight"])
+def test_nulls_are_refused(dataset: CachedDataset, column: str) -> None:
+    table = dataset.get_metadata()
+    nulls = pl.int_range(pl.len()).is_in([4, 9])
+    table = table.with_columns(pl.when(~nulls).then(pl.col(column)).alias(column))
+    error = refused(dataset, table, MetadataTableError, column)
+    assert getattr(error, "row", None) == 4
+    assert "2" in str(error)
+    assert "4" in str(error)
+
+
+@pytest.mark.rule("Weights are positive and finite", "An update is all or nothing")
+@pytest.mark.parametrize("row", [0, 5, 11])
+@pytest.mark.parametrize(
+    "value", [0.0, -0.0, -1.0, -5e-324, math.nan, math.inf, -math.inf], ids=repr
+)
+def test_bad_weights_are_refused(dataset: CachedDataset, value: float, row: int) -> None:
+    weights = [1.0] * 12
+    weights[row] = value
+    table = dataset.get_metadata().with_columns(weight=pl.Series(weights))
+    error = refused(dataset, table, MetadataTableError, "weight")
+    assert getattr(error, "row", None) == row
+    text = str(error).lower()
+    assert str(row) in text
+    assert (
+        "nan" if math.isnan(value) else "inf" if math.isinf(value) else "0" if value == 0 else "-"
+    ) in text
+
+
+@pytest.mark.rule("Weights are positive and finite")
+@pytest.mark.parametrize("dtype", [pl.Int8, pl.Int64, pl.UInt8])
+def test_integer_zero_is_no_weight(dataset: CachedDataset, dtype: Any) -> None:
+    table = dataset.get_metadata()
+    table = table.with_columns(weight=pl.Series([1] * 11 + [0], dtype=dtype))
+    assert getattr(refused(dataset, table, MetadataTableError, "weight"), "row", None) == 11
+
+
+@pytest.mark.rule("Weights are positive and finite", "Columns of the table")
+@pytest.mark.parametrize("dtype", [*INTEGERS, pl.Float32, pl.Float64])
+def test_weights_of_all_types(dataset: CachedDataset, dtype: Any) -> None:
+    table = dataset.get_metadata().with_columns(weight=pl.lit(3, dtype=dtype))
+    dataset.update_metadata(table)
+    again = dataset.get_metadata()
+    assert again.schema["weight"] == pl.Float64
+    assert again["weight"].to_list() == [3.0] * 12
+
+
+@pytest.mark.rule("Weights are positive and finite")
+@pytest.mark.parametrize(
+    "weights",
+    [
+        pl.Series([True] * 12),
+        pl.Series(["1"] * 12),
+        pl.Series([Decimal("1.5")] * 12),
+        pl.Series([1] * 12).cast(pl.Int128),
+        pl.Series([[1.0]] * 12),
+        pl.Series([0] * 12).cast(pl.Date),
+    ],
+    ids=lambda series: str(series.dtype),
+)
+def test_weights_of_other_types_are_refused(dataset: CachedDataset, weights: pl.Series) -> None:
+    table = dataset.get_metadata().with_columns(weight=weights)
+    error = refused(dataset, table, MetadataTableTypeError, "weight")
+    assert "cast" in str(error)
+    assert "Float64" in str(error)
+
+
+@pytest.mark.rule("Stored columns must be there", "An update is all or nothing")
+@pytest.mark.parametrize(
+    "column", ["cache_id", "sample_id", "label", "score", "text", "even", "weight"]
+)
+def test_missing_columns_are_refused(dataset: CachedDataset, column: str) -> None:
+    table = dataset.get_metadata()
+    refused(dataset, table.drop(column), MetadataTableError, column)
+    refused(dataset, table.rename({column: column + "s"}), MetadataTableError, column)
+
+
+@pytest.mark.rule("Stored columns must be there")
+@pytest.mark.parametrize(
+    ("column", "dtype"),
+    [
+        ("label", pl.Float64),
+        ("label", pl.String),
+        ("label", pl.UInt64),
+        ("label", pl.Int128),
+        ("score", pl.Int64),
+        ("score", pl.Float32),
+        ("text", pl.Binary),
+        ("even", pl.Int8),
+    ],
+)
+def test_other_types_of_fields_are_refused(dataset: CachedDataset, column: str, dtype: Any) -> None:
+    table = dataset.get_metadata().with_columns(pl.col(column).cast(dtype))
+    error = refused(dataset, table, MetadataTableTypeError, column)
+    assert "cast" in str(error)
+
+
+@pytest.mark.rule("Stored columns must be there")
+@pytest.mark.parametrize(
+    "change",
+    [
+        pl.col("text").cast(pl.Categorical),
+        pl.col("text").cast(pl.Enum([f"n{i}" for i in range(12)])),
+        pl.col("label").cast(pl.Int8),
+        pl.col("label").cast(pl.Int32),
+        pl.col("label").cast(pl.UInt32),
+    ],
+    ids=str,
+)
+def test_values_in_narrower_types_are_taken(dataset: CachedDataset, change: pl.Expr) -> None:
+    table = dataset.get_metadata()
+    dataset.update_metadata(table.with_columns(change))
+    assert_frame_equal(dataset.get_metadata(), table, check_exact=True)
+
+
+@pytest.mark.rule("Column order doesn't matter", "Additional columns are kept")
+def test_column_order(dataset: CachedDataset) -> None:
+    table = dataset.get_metadata().with_columns(extra=pl.int_range(pl.len()))
+    dataset.update_metadata(table.select(reversed(table.columns)))
+    assert_frame_equal(dataset.get_metadata(), table, check_exact=True)
+
+
+@pytest.mark.rule("Additional columns are kept")
+def test_additional_columns(dataset: CachedDataset) -> None:
+    table = dataset.get_metadata().with_columns(
+        split=pl.Series(["train", None] * 6).cast(pl.Categorical),
+        when=pl.date(2026, 1, 1) + pl.duration(days=pl.int_range(pl.len())),
+        vectors=pl.concat_list(pl.col("score"), pl.col("score")),
+        pair=pl.struct("label", "text"),
+        raw=pl.col("text").cast(pl.Binary),
+        nothing=pl.lit(None),
+        price=pl.lit("1.50").cast(pl.Decimal(10, 2)),
+    )
+    dataset.update_metadata(table)
+    assert_frame_equal(dataset.get_metadata(), table, check_exact=True)
+    dataset.update_metadata(dataset.get_metadata().filter(pl.col("split").is_null()))
+    assert_frame_equal(
+        dataset.get_metadata(), table.filter(pl.col("split").is_null()), check_exact=True
+    )
+    dataset.update_metadata(dataset.get_metadata().drop("pair"))
+    assert "pair" not in dataset.get_metadata().columns
+
+
+@pytest.mark.rule("Additional columns are kept")
+def test_object_columns_are_refused(dataset: CachedDataset) -> None:
+    objects = pl.Series("things", [object() for _ in range(12)], dtype=pl.Object)
+    refused(dataset, dataset.get_metadata().with_columns(objects), MetadataTableTypeError, "things")
+
+
+@pytest.mark.rule("Edited values stay in the table")
+def test_edited_fields(dataset: CachedDataset) -> None:
+    table = dataset.get_metadata().with_columns(
+        pl.col("label") + 100,
+        pl.lit("edited").alias("text"),
+        pl.lit(None, pl.Float64).alias("score"),
+    )
+    dataset.update_metadata(table)
+    assert_frame_equal(dataset.get_metadata(), table, check_exact=True)
+    assert [sample.metadata for sample in dataset] == [support.metadata(i) for i in range(12)]
+    assert dataset.rows[3].metadata == support.metadata(3)
+    assert next(dataset.iter_batches(3)).metadata["text"].to_list() == ["n0", "n1", "n2"]
+
+
+@pytest.mark.rule("An update is all or nothing")
+def test_a_refused_table_leaves_the_position(dataset: CachedDataset) -> None:
+    dataset.set_epoch_len(5)
+    assert support.rows(dataset) == [0, 1, 2, 3, 4]
+    good = dataset.get_metadata()
+    refused(dataset, good.drop("text"), MetadataTableError)
+    refused(dataset, good.with_columns(weight=pl.lit(-1.0)), MetadataTableError)
+    refused(dataset, good.with_columns(sample_id=pl.col("sample_id") + 1), UnknownSampleError)
+    assert support.rows(dataset) == [5, 6, 7, 8, 9]
+
+
+@pytest.mark.rule("Updates are logged")
+def test_updates_are_logged(dataset: CachedDataset, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="dataset_rt")
+    table = dataset.get_metadata()
+    update: Callable[[pl.DataFrame], object] = dataset.update_metadata
+    assert update(pl.concat([table.head(7), table.head(3)])) is None
+    [record] = caplog.records
+    assert record.levelno == logging.INFO
+    assert record.name.startswith("dataset_rt")
+    for number in ("7", "3", "5"):
+        assert number in record.getMessage()
+
+
+@pytest.mark.rule("A second weight column is warned about")
+def test_a_joined_weight_column(dataset: CachedDataset) -> None:
+    table = dataset.get_metadata()
+    joined = table.join(table.select("sample_id", weight=pl.lit(5.0)), on="sample_id")
+    assert "weight_right" in joined.columns
+    with pytest.warns(DatasetRTWarning, match="weight_right") as caught:
+        dataset.update_metadata(joined)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert dataset.get_metadata()["weight"].to_list() == [1.0] * 12
+
+
+@pytest.mark.rule("Tables of other libraries")
+def test_lazy_frames(dataset: CachedDataset) -> None:
+    dataset.update_metadata(dataset.get_metadata().lazy().filter(pl.col("label") == 1))
+    assert support.rows(dataset) == [1, 4, 7, 10]
+
+
+@pytest.mark.rule("Tables of other libraries")
+def test_objects_with_an_arrow_stream(dataset: CachedDataset) -> None:
+    class Table:
+        def __init__(self, frame: pl.DataFrame) -> None:
+            self._frame = frame
+
+        def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+            return self._frame.__arrow_c_stream__(requested_schema)
+
+    dataset.update_metadata(Table(dataset.get_metadata().tail(3)))
+    assert support.rows(dataset) == [9, 10, 11]
+
+
+@pytest.mark.rule("Tables of other libraries")
+def test_pandas_frames(dataset: CachedDataset) -> None:
+    pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    table = dataset.get_metadata()
+    frame = table.to_pandas()
+    frame = frame[frame["label"] == 2]
+    dataset.update_metadata(frame)
+    assert_frame_equal(dataset.get_metadata(), table.filter(pl.col("label") == 2))
+    assert support.rows(dataset) == [2, 5, 8, 11]
+
+
+@pytest.mark.rule("Tables of other libraries")
+def test_pyarrow_tables(dataset: CachedDataset) -> None:
+    pa = pytest.importorskip("pyarrow")
+    table = dataset.get_metadata()
+    dataset.update_metadata(pa.table(table.to_arrow()).slice(2, 4))
+    assert_frame_equal(dataset.get_metadata(), table.slice(2, 4))
+
+
+@pytest.mark.rule("Tables of other libraries", "An update is all or nothing")
+@pytest.mark.parametrize(
+    "table", [None, [1, 2], {"cache_id": [0]}, "x", pl.Series([1]), 5], ids=repr
+)
+def test_other_objects_are_no_tables(dataset: CachedDataset, table: Any) -> None:
+    refused(dataset, table, MetadataTableTypeError)
+
+
+@pytest.mark.rule("Tables of other libraries", "Additional columns are kept")
+@pytest.mark.parametrize("form", ["parquet", "ipc", "csv"])
+def test_tables_that_were_saved(dataset: CachedDataset, form: str) -> None:
+    table = dataset.get_metadata()
+    buffer = io.BytesIO()
+    getattr(table, f"write_{form}")(buffer)
+    buffer.seek(0)
+    dataset.update_metadata(getattr(pl, f"read_{form}")(buffer))
+    assert_frame_equal(dataset.get_metadata(), table, check_exact=form != "csv")
+
+
+@pytest.mark.rule("Rows may be filtered, repeated and reordered")
+def test_many_chunks_are_one_table(make_dataset: DatasetFactory) -> None:
+    dataset = make_dataset(support.plain(1200), shuffle=False)
+    table = dataset.get_metadata().with_columns(weight=pl.int_range(1, pl.len() + 1), extra=1)
+    pieces = [table[i : i + 1] for i in range(1199, -1, -1)]
+    chunked = pl.concat(pieces, rechunk=False)
+    assert chunked.n_chunks() == 1200
+    dataset.update_metadata(chunked)
+    assert support.rows(dataset) == list(range(1199, -1, -1))
+    expected = table.reverse().with_columns(pl.col("weight").cast(pl.Float64))
+    assert_frame_equal(dataset.get_metadata(), expected)
+    bad = chunked.with_columns(weight=pl.when(pl.col("sample_id") == 7).then(0).otherwise(1))
+    assert getattr(refused(dataset, bad, MetadataTableError, "weight"), "row", None) == 1192
+    dataset.update_metadata(table[::3])
+    assert support.rows(dataset) == list(range(0, 1200, 3))
+
+
+@pytest.mark.rule("Updates don't touch the disk")
+def test_files_stay_as_they_are(make_cache: CacheFactory, make_dataset: DatasetFactory) -> None:
+    cache = make_cache(support.numbered(50))
+    before = support.tree(cache)
+    times = {path: path.stat().st_mtime_ns for path in cache.rglob("*")}
+    dataset = make_dataset(cache, validate_cache=True)
+    dataset.update_metadata(dataset.get_metadata().head(3).with_columns(weight=2.0, new=1))
+    list(dataset)
+    assert support.tree(cache) == before
+    assert {path: path.stat().st_mtime_ns for path in cache.rglob("*")} == times
+
+
+@pytest.fixture
+def mixed(make_cache: CacheFactory) -> list[Path]:
+    """Two caches that share one field."""
+    return [
+        make_cache([CacheInput(b"a", {"x": i, "shared": f"a{i}"}) for i in range(3)], "first"),
+        make_cache([CacheInput(b"b", {"shared": f"b{i}", "y": i / 2}) for i in range(2)], "second"),
+    ]
+
+
+@pytest.mark.rule("Caches of different schemas load together", "Columns of the table")
+def test_different_schemas(make_dataset: DatasetFactory, mixed: list[Path]) -> None:
+    dataset = make_dataset(mixed, shuffle=False)
+    expected = pl.DataFrame(
+        {
+            "cache_id": pl.Series([0, 0, 0, 1, 1], dtype=pl.UInt64),
+            "sample_id": pl.Series([0, 1, 2, 0, 1], dtype=pl.UInt64),
+            "x": [0, 1, 2, None, None],
+            "shared": ["a0", "a1", "a2", "b0", "b1"],
+            "y": [None, None, None, 0.0, 0.5],
+            "weight": [1.0] * 5,
+        }
+    )
+    assert_frame_equal(dataset.get_metadata(), expected, check_exact=True)
+    dataset.update_metadata(dataset.get_metadata().reverse())
+    assert_frame_equal(dataset.get_metadata(), expected.reverse(), check_exact=True)
+    samples = [sample.metadata for sample in dataset]
+    assert samples[0] == {"shared": "b1", "y": 0.5}
+    assert samples[-1] == {"x": 0, "shared": "a0"}
+    batch = dataset.rows[1:3]
+    assert batch.metadata.to_dict(as_series=False) == {
+        "x": [None, 2], "shared": ["b0", "a2"], "y": [0.0, None],
+    }  # fmt: skip
+    assert [sample.metadata for sample in batch] == samples[1:3]
+
+
+@pytest.mark.rule("A conflict of types names both caches")
+def test_conflicting_schemas(make_cache: CacheFactory, make_dataset: DatasetFactory) -> None:
+    one = make_cache([CacheInput(b"", {"x": 1})], "one")
+    same = make_cache([CacheInput(b"", {"x": 2})], "same")
+    two = make_cache([CacheInput(b"", {"x": "1"})], "two")
+    make_dataset([one, same])
+    with pytest.raises(SchemaConflictError) as caught:
+        make_dataset([one, same, two])
+    assert caught.value.field == "x"
+    for part in (str(one), str(two), "int64", "utf8", "x"):
+        assert part in str(caught.value)
+
+
+@pytest.mark.rule("A second weight column is warned about")
+def test_ordinary_updates_do_not_warn(dataset: CachedDataset) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dataset.update_metadata(dataset.get_metadata().with_columns(weights_right=1.0))
