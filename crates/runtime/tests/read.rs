@@ -835,6 +835,30 @@ fn streams_share_one_worker_and_threads_share_one_stream() {
 }
 
 #[test]
+fn samples_that_are_not_in_memory_come_from_the_disk() {
+    let made = make(&Spec {
+        stretch: 30,
+        max_shard: 1 << 20,
+        ..Spec::new(400)
+    });
+    for use_mmap in [true, false] {
+        for shard in std::fs::read_dir(made.path.join("shards")).unwrap() {
+            let file = std::fs::File::open(shard.unwrap().path()).unwrap();
+            file.sync_all().unwrap();
+            rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+        }
+        let options = ReaderOptions {
+            use_mmap,
+            replacement: false,
+            ..ReaderOptions::new(4)
+        };
+        let read = window(&open(&[&made], options), BlockSizing::Samples);
+        assert_eq!(read.len(), 400);
+        assert_payloads(&read, &[&made]);
+    }
+}
+
+#[test]
 fn options_and_paths_are_checked() {
     let made = make(&Spec::new(3));
     let pool = Pool::new(1).unwrap();
