@@ -7,7 +7,8 @@
 
 mod reading;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
@@ -17,8 +18,8 @@ use arrow_array::{
 };
 use dataset_rt_format::{Codec, Field, FieldType, Value};
 use dataset_rt_runtime::{
-    BlockSizing, Cursor, Dataset, Error, Fault, MAX_BLOCK_SAMPLES, Pool, ReaderOptions, SampleRef,
-    Sampler, SamplerConfig, UpdateReport, VecBuffers,
+    BlockSizing, Cursor, Dataset, Error, Fault, MAX_BLOCK_SAMPLES, Poll, Pool, ReaderOptions,
+    SampleRef, Sampler, SamplerConfig, UpdateReport, VecBuffers,
 };
 
 use reading::{
@@ -596,7 +597,8 @@ fn the_exported_table_is_whole_and_bit_exact() {
         let exported = dataset.export().unwrap();
         assert_metadata(&exported, &all, &[&a, &b]);
         let ids = exported[0].column(1).as_primitive::<UInt64Type>();
-        assert_eq!((ids.value(299), ids.value(300)), (299, 0));
+        // A batch ends where a cache does.
+        assert_eq!((ids.len(), ids.value(299)), (300, 299));
         assert_eq!(
             exported[0]
                 .column(6 + 1)
@@ -779,6 +781,81 @@ fn the_first_blocks_are_small_and_later_ones_bounded() {
     }
     assert_eq!(sizes[..4], [8, 32, 128, MAX_BLOCK_SAMPLES]);
     assert!(sizes.iter().all(|&size| size <= MAX_BLOCK_SAMPLES));
+}
+
+#[test]
+fn streams_share_one_worker_and_threads_share_one_stream() {
+    let made = make(&Spec::new(500));
+    let pool = Pool::new(1).unwrap();
+    let dataset = Arc::new(open_with(&pool, &[&made], ordered()).unwrap());
+    // Interleaved streams don't disturb each other.
+    let mut streams: Vec<_> = (0..4)
+        .map(|_| {
+            let window = dataset.take_window().unwrap();
+            dataset.blocks::<VecBuffers>(window, BlockSizing::Exact(30))
+        })
+        .collect();
+    let mut read = vec![Vec::new(); 4];
+    for turn in 0..17 {
+        for (stream, read) in streams.iter_mut().zip(&mut read).skip(turn % 2) {
+            if let Some(block) = next(stream) {
+                read.extend(of_block(block));
+            }
+        }
+    }
+    for (stream, read) in streams.iter_mut().zip(&mut read) {
+        read.extend(read_all(stream));
+        assert!(ids(read).into_iter().eq(0..500));
+        assert_payloads(read, &[&made]);
+    }
+    // Each position of a shared stream goes to one of the threads.
+    let window = dataset.take_window().unwrap();
+    let stream = Mutex::new(dataset.blocks::<VecBuffers>(window, BlockSizing::Exact(3)));
+    let seen = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                loop {
+                    let mut allocate =
+                        |lengths: &[u32]| Ok::<_, Error>(VecBuffers::allocate(lengths));
+                    // Waiting is done without the stream, so that others can have what is ready.
+                    let polled = stream.lock().unwrap().poll(&mut allocate).unwrap();
+                    match polled {
+                        Poll::Ready(block) => seen.lock().unwrap().extend(of_block(block)),
+                        Poll::Pending(waiter) => waiter.wait(Duration::from_millis(100)),
+                        Poll::Done => return,
+                    }
+                }
+            });
+        }
+    });
+    let mut seen = ids(&seen.into_inner().unwrap());
+    seen.sort_unstable();
+    assert!(seen.into_iter().eq(0..500));
+}
+
+#[test]
+fn samples_that_are_not_in_memory_come_from_the_disk() {
+    let made = make(&Spec {
+        stretch: 30,
+        max_shard: 1 << 20,
+        ..Spec::new(400)
+    });
+    for use_mmap in [true, false] {
+        for shard in std::fs::read_dir(made.path.join("shards")).unwrap() {
+            let file = std::fs::File::open(shard.unwrap().path()).unwrap();
+            file.sync_all().unwrap();
+            rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+        }
+        let options = ReaderOptions {
+            use_mmap,
+            replacement: false,
+            ..ReaderOptions::new(4)
+        };
+        let read = window(&open(&[&made], options), BlockSizing::Samples);
+        assert_eq!(read.len(), 400);
+        assert_payloads(&read, &[&made]);
+    }
 }
 
 #[test]

@@ -21,6 +21,9 @@ use crate::mapped;
 use crate::pool::Pool;
 
 use super::slots::PayloadBuffers;
+use state::{Cut, Entry, Stage, State};
+
+mod state;
 
 /// Payload bytes in flight at most, but for one block.
 pub const MAX_PREFETCH_BYTES: u64 = 64 << 20;
@@ -28,8 +31,6 @@ pub const MAX_PREFETCH_BYTES: u64 = 64 << 20;
 pub const MAX_BLOCK_SAMPLES: u64 = 512;
 /// Payload bytes that an adaptive block aims at.
 pub const MAX_BLOCK_BYTES: u64 = 1 << 20;
-/// Samples of the first blocks, so that the first sample comes at once.
-const FIRST_BLOCKS: [u64; 3] = [8, 32, 128];
 /// A consumer leaves reading from storage to the workers for so long.
 const PATIENCE: Duration = Duration::from_millis(5);
 /// A consumer that slept this long would have been served by more blocks in flight.
@@ -75,82 +76,6 @@ pub(crate) enum Polled<S: BlockSource, B: PayloadBuffers> {
     Ready(Filled<S::Work, B>),
     Pending(StreamWaiter<S, B>),
     Done,
-}
-
-/// Sizes of blocks, and the window that is left to plan.
-#[derive(Clone, Debug)]
-struct Cut {
-    sizing: BlockSizing,
-    usual: u64,
-    /// Number of the next block.
-    number: u64,
-    next: u64,
-    end: u64,
-}
-
-impl Cut {
-    fn take<W, B>(&mut self) -> Option<Entry<W, B>> {
-        let left = self.end - self.next;
-        if left == 0 {
-            return None;
-        }
-        let size = match self.sizing {
-            BlockSizing::Exact(size) => size.max(1),
-            BlockSizing::Samples => {
-                let first = usize::try_from(self.number)
-                    .ok()
-                    .and_then(|n| FIRST_BLOCKS.get(n));
-                first.map_or(self.usual, |&first| first.min(self.usual))
-            }
-        };
-        let count = size.min(left);
-        let entry = Entry {
-            number: self.number,
-            first: self.next,
-            count,
-            bytes: 0,
-            stage: Stage::Unplanned,
-        };
-        self.number += 1;
-        self.next += count;
-        Some(entry)
-    }
-}
-
-enum Stage<W, B> {
-    /// Nobody has planned it yet.
-    Unplanned,
-    /// Waits for memory from the consumer.
-    Planned(W),
-    /// Waits for somebody to fill it.
-    Allocated(W, B),
-    /// Somebody is at it.
-    Taken,
-    Ready(Filled<W, B>),
-    /// Its task panicked and took the work along.
-    Lost,
-}
-
-struct Entry<W, B> {
-    number: u64,
-    first: u64,
-    count: u64,
-    bytes: u64,
-    stage: Stage<W, B>,
-}
-
-struct State<W, B> {
-    entries: VecDeque<Entry<W, B>>,
-    cut: Cut,
-    /// Blocks kept in flight now.
-    depth: usize,
-    calm: u32,
-    /// Bytes of blocks that have memory.
-    allocated: u64,
-    /// Tasks in the pool's queue or running.
-    jobs: usize,
-    /// Consumers that sleep.
-    waiting: usize,
 }
 
 struct Shared<S: BlockSource, B: PayloadBuffers> {
@@ -308,23 +233,6 @@ impl<S: BlockSource, B: PayloadBuffers> Shared<S, B> {
             // A pool that has ended has no queue to come back to; the consumer then does the tasks itself.
             let _ = self.schedule(&mut state);
         }
-    }
-}
-
-impl<W, B> State<W, B> {
-    /// Adds blocks to plan until enough are in flight, never past the end of the window.
-    fn top_up(&mut self) {
-        while self.entries.len() < self.depth
-            && let Some(entry) = self.cut.take()
-        {
-            self.entries.push_back(entry);
-        }
-    }
-}
-
-impl<W, B> Entry<W, B> {
-    fn is_task(&self) -> bool {
-        matches!(self.stage, Stage::Unplanned | Stage::Allocated(..))
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct GatheredColumn {
     pub(crate) present: Option<Vec<bool>>,
 }
 
-/// Values of one type. Rows without a value hold zero, false or the empty text.
+/// Values of one type. Rows without a value hold anything, but for texts, which are empty then.
 #[derive(Debug)]
 pub(crate) enum Values {
     Bool(Vec<bool>),
@@ -307,6 +307,21 @@ impl GatheredColumn {
                         .map(|word| f64::from_bits(u64::from_le_bytes(*word))),
                 );
             }
+            Values::Utf8 { ends, bytes } if column.nulls.is_some() => {
+                // What lies under a null need not be text.
+                for row in rows {
+                    if metadata.is_present(column, row)? {
+                        let range = metadata.text_range(column, row, 1)?;
+                        let offset = range.start;
+                        let from = bytes.len();
+                        bytes.extend_from_slice(region.bytes(range)?);
+                        if std::str::from_utf8(bytes.get(from..).unwrap_or_default()).is_err() {
+                            return Err(metadata.not_utf8(row, offset));
+                        }
+                    }
+                    ends.push(end_of(bytes));
+                }
+            }
             Values::Utf8 { ends, bytes } => {
                 let count = rows.end - rows.start;
                 let range = metadata.text_range(column, rows.start, count)?;
@@ -328,17 +343,28 @@ impl GatheredColumn {
                     .first()
                     .map_or(0, |first| i32::from_le_bytes(*first));
                 let base = end_of_len(from) - i64::from(first);
+                let before = ends.len();
                 let offsets = offsets.iter().skip(1);
-                // A border inside of a character makes neither text UTF-8, though the whole is.
-                if !added.is_ascii() {
-                    for (row, offset) in (rows.start..).zip(offsets.clone()) {
-                        let end = i32::from_le_bytes(*offset).wrapping_sub(first);
-                        if !usize::try_from(end).is_ok_and(|end| added.is_char_boundary(end)) {
-                            return Err(metadata.not_utf8(row, at));
-                        }
-                    }
-                }
                 ends.extend(offsets.map(|offset| base + i64::from(i32::from_le_bytes(*offset))));
+                // As for the bytes, the copy is checked. A border inside of a character makes neither text UTF-8,
+                // though the whole is.
+                let ascii = added.is_ascii();
+                let mut last = end_of_len(from);
+                let mut wrong = false;
+                for &end in ends.get(before..).unwrap_or_default() {
+                    wrong |= end < last;
+                    last = end;
+                }
+                wrong |= last != end_of_len(from + added.len());
+                let is_border = |end: i64| {
+                    usize::try_from(end).is_ok_and(|end| {
+                        end.checked_sub(from)
+                            .is_some_and(|e| added.is_char_boundary(e))
+                    })
+                };
+                if wrong || (!ascii && !ends.iter().skip(before).all(|&end| is_border(end))) {
+                    return Err(metadata.not_utf8(rows.start, at));
+                }
             }
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use std::io::IoSliceMut;
 use std::num::NonZeroU64;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,6 +24,8 @@ const AHEAD: usize = 24;
 const PROBES: usize = 4;
 const PROBES_WHEN_WARM: usize = 1;
 const WARM_BLOCKS: u64 = 32;
+/// Records are close when no more than so many bytes lie between them.
+const NEAR: u64 = 16 << 10;
 
 /// The caches of a dataset.
 pub(crate) struct Loaded {
@@ -185,17 +188,37 @@ impl Loaded {
     }
 
     /// Asks the system to load the records, so that the disk has all of them at hand while they are read in turn.
+    /// Records that lie close to each other are asked for as one range.
     fn begin_reading(&self, samples: &[SampleRef], records: &[Record]) {
+        let mut range: Option<(u32, u32, Range<u64>)> = None;
         for (sample, record) in samples.iter().zip(records) {
-            let Some(cache) = self.cache(sample.cache) else {
+            if *record == Record::NONE || record.stored_len == 0 {
                 continue;
-            };
-            let Some(len) = NonZeroU64::new(record.stored_len.into()) else {
-                continue;
-            };
-            if let Ok(file) = cache.shards().file(record.shard) {
-                will_need(&file, record.offset, len);
             }
+            let end = record.offset + u64::from(record.stored_len);
+            match &mut range {
+                Some((cache, shard, range))
+                    if (*cache, *shard) == (sample.cache, record.shard)
+                        && (range.start..=range.end + NEAR).contains(&record.offset) =>
+                {
+                    range.end = range.end.max(end);
+                }
+                _ => {
+                    let next = (sample.cache, record.shard, record.offset..end);
+                    self.begin_range(range.replace(next));
+                }
+            }
+        }
+        self.begin_range(range);
+    }
+
+    fn begin_range(&self, range: Option<(u32, u32, Range<u64>)>) {
+        if let Some((cache, shard, range)) = range
+            && let Some(cache) = self.cache(cache)
+            && let Some(len) = NonZeroU64::new(range.end - range.start)
+            && let Ok(file) = cache.shards().file(shard)
+        {
+            will_need(&file, range.start, len);
         }
     }
 }
