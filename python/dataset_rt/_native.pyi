@@ -2,15 +2,14 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, final
+from typing import Any, Final, Literal, final
 
 from typing_extensions import Self
 
+__all__: list[str]
 __version__: Final[str]
 build_profile: Final[str]
 """`"release"` or `"debug"`: how the module was compiled."""
-
-BytesLike: TypeAlias = bytes | bytearray | memoryview
 
 @final
 class CachedSample:

@@ -23,8 +23,10 @@ pub(crate) struct Vocabulary {
     caches: Vec<Arc<Cache>>,
     /// Keys per cache, in the order of its fields.
     keys: Vec<Vec<Py<PyString>>>,
-    strings: Mutex<Vec<Option<(Box<str>, Py<PyString>)>>>,
+    strings: Mutex<Vec<Option<KeptString>>>,
 }
+
+type KeptString = (Box<str>, Py<PyString>);
 
 /// Slots for recent strings; a power of two.
 const STRING_SLOTS: usize = 512;
@@ -325,6 +327,7 @@ impl CachedSample {
         Ok(Self::new(data, metadata, cache_id, sample_id))
     }
 
+    #[pyo3(signature = (value, /))]
     fn count<'py>(
         &self,
         py: Python<'py>,
