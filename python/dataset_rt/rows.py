@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from array import array
 from typing import TYPE_CHECKING, Any, overload
@@ -84,6 +85,9 @@ class Rows:
 
     def __getitems__(self, indices: Sequence[int]) -> list[CachedSample]:
         """Returns several rows as samples: what a DataLoader calls once a batch."""
+        if "torch" in sys.modules:
+            # In this process, which may be a loader's worker: its collate function meets samples next.
+            importlib.import_module("dataset_rt.torch")
         return list(self.take(indices))
 
     def __iter__(self) -> Iterator[CachedSample]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import pickle
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from dataset_rt import CachedSample
@@ -21,6 +21,15 @@ torch = pytest.importorskip("torch")
 data = pytest.importorskip("torch.utils.data")
 
 pytestmark = pytest.mark.torch
+
+
+class SampleTuple(NamedTuple):
+    """What torch collates by itself."""
+
+    data: bytes
+    metadata: dict[str, Any]
+    cache_id: int
+    sample_id: int
 
 
 @pytest.fixture
@@ -59,8 +68,10 @@ def test_loaders(dataset: CachedDataset) -> None:
 def test_collation(dataset: CachedDataset) -> None:
     view = dataset.to_torch_iterable_dataset()
     batch: Any = next(iter(data.DataLoader(view, batch_size=4)))
-    assert type(batch).__name__ == "CachedSample"
-    assert batch.data == [support.payload(i) for i in range(4)]
+    assert type(batch) is CachedSample
+    named = [SampleTuple(*dataset.rows[i]) for i in range(4)]
+    expected = data.default_collate(named)
+    assert batch.data == expected.data == tuple(support.payload(i) for i in range(4))
     assert torch.equal(batch.sample_id, torch.arange(4))
     assert torch.equal(batch.cache_id, torch.zeros(4, dtype=torch.int64))
     assert batch.metadata["text"] == ["n0", "n1", "n2", "n3"]
