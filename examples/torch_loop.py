@@ -75,7 +75,7 @@ def main(folder: Path) -> None:
             loss = nn.functional.cross_entropy(model(images), labels)
             loss.backward()
             optimizer.step()
-            total += float(loss) * len(labels)
+            total += loss.item() * len(labels)
         shown = f"{accuracy(model, held_out):.3f}"
         print(f"epoch {epoch}: loss {total / len(dataset):.3f}, held-out accuracy {shown}")
 
