@@ -115,7 +115,7 @@ def _beside(outcome: Outcome, case: Case) -> str:
 
 
 def table(outcome: Outcome) -> Iterator[str]:
-    """One block: median, spread and the ratios of the medians of each case."""
+    """One block: of each case the median, the spread, and its speed over that of others."""
     yield ""
     yield f"{outcome.block.name}   {outcome.block.title}"
     work = max(len(case.work) for case in outcome.cases)
@@ -123,8 +123,9 @@ def table(outcome: Outcome) -> Iterator[str]:
     for case in outcome.cases:
         values = outcome.values(case.key)
         median = _number(statistics.median(values), case.unit)
-        line = f"  {case.work:{work}}  {case.way:{way}}  {median:>12}  ±{_spread(values):4.0%}"
-        yield f"{line}   {_beside(outcome, case)}".rstrip()
+        spread = f"±{_spread(values):.0%}" if len(values) > 1 else ""
+        line = f"  {case.work:{work}}  {case.way:{way}}  {median:>12}  {spread:5}"
+        yield f"{line}  {_beside(outcome, case)}".rstrip()
     yield f"  {_rounds(outcome)}"
 
 

@@ -48,6 +48,7 @@ def accuracy(model: nn.Module, samples: Sequence[dataset_rt.CachedSample]) -> fl
 def main(folder: Path) -> None:
     """Runs the example with its cache in `folder`."""
     torch.manual_seed(0)
+    torch.set_num_threads(1)  # more only get in each other's way with a model this small
     runtime = dataset_rt.DatasetRuntime(num_workers=2)
     # Permutations: each active row once a pass.
     config = dataset_rt.ReaderConfig(seed=7, replacement=False)
