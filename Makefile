@@ -30,6 +30,8 @@ quickstart: $(VENV)/quickstart.stamp
 .PHONY: test
 test: $(VENV)/test.stamp
 	$(PY) -m pytest tests
+	$(PY) docs/run_snippets.py
+	$(PY) docs/run_snippets.py README.md
 	tools/test-core $(WHEEL_DIR)
 
 ## make test-torch    the tests that need PyTorch, in a venv outside the checkout (5 GB, kept and reused)
@@ -39,6 +41,7 @@ test-torch: $(WHEEL_DIR)/wheel.stamp
 	tools/install-wheel $(CACHE)/torch-venv/bin/python $(WHEEL_DIR)/*.whl
 	$(CACHE)/torch-venv/bin/python -m pytest tests/torch
 	$(CACHE)/torch-venv/bin/python examples/torch_loop.py
+	$(CACHE)/torch-venv/bin/python docs/run_snippets.py docs/guides/torch.md
 
 ## make lint          rustfmt, clippy, ruff, mypy, stubtest; warnings are errors
 .PHONY: lint
@@ -67,7 +70,7 @@ vectors: $(VENV)/lint.stamp
 	$(PY) spec/vectors/generate.py --check
 	$(VENV)/bin/check-jsonschema --schemafile spec/manifest.schema.json spec/vectors/v1/valid/*/cache/manifest.json
 	cargo test --quiet -p dataset_rt_format --test conformance
-	cargo test --quiet -p dataset_rt_runtime --test conformance
+	cargo test --quiet -p dataset_rt_runtime --test read_vectors
 
 ## make build         the wheel with the development profile: Polars unoptimised, our crates optimised
 .PHONY: build
@@ -89,7 +92,7 @@ bench: prerequisites
 ## make bench-smoke   the same on tiny workloads with the development build: shows that it runs, not how fast
 .PHONY: bench-smoke
 bench-smoke: $(VENV)/test.stamp
-	$(PY) -m benches.run --quick
+	$(PY) -m benches.run --quick --dir $(VENV)/bench-smoke
 
 .PHONY: prerequisites
 prerequisites:

@@ -49,8 +49,13 @@ class CacheSource(Protocol):
     cache only while the fingerprint is the same; without one it goes by the name alone.
     """
 
-    name: str
-    """Folder of the cache below the base folder: one plain path segment."""
+    @property
+    def name(self) -> str:
+        """Folder of the cache below the base folder: one plain path segment.
+
+        A plain attribute serves; read-only ones, such as a frozen dataclass has, do too.
+        """
+        ...
 
     def __iter__(self) -> Iterator[CacheInput]:
         """Yields the samples. It may be called again in a later write."""
