@@ -179,7 +179,8 @@ class CachedDataset:
     @property
     def _overlay(self) -> pl.DataFrame | None:
         """The table of the last update, in our form; None while unedited."""
-        return self._native.overlay
+        overlay: pl.DataFrame | None = self._native.overlay
+        return overlay
 
     def _table(self) -> pl.DataFrame:
         overlay = self._overlay

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 COLD = """
 import ctypes, os, platform, struct, sys
 number = {"x86_64": 327, "aarch64": 286}[platform.machine()]  # preadv2
-steps = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x50000 | 11), (0x06, 0, 0, 0x7FFF0000)]
+steps = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (6, 0, 0, 0x50000 | 11), (6, 0, 0, 0x7FFF0000)]
 code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
 class Filter(ctypes.Structure):
     _fields_ = [("len", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
@@ -242,7 +242,8 @@ def test_interrupts_again_and_again(base: Path) -> None:
     dataset = runtime.cached_dataset([cache], reader_config=ReaderConfig(seed=0))
     expected = support.rows(dataset)
     profile = base.parent / "profile.json"
-    config = WriterConfig(show_progress=False, profiler=WriterProfilerConfig(enabled=True, path=profile))
+    profiled = WriterProfilerConfig(enabled=True, path=profile)
+    config = WriterConfig(show_progress=False, profiler=profiled)
     def samples():
         for i in itertools.count():
             yield b"x" * 1000, {"label": i}
@@ -338,11 +339,11 @@ def test_an_interrupt_at_any_moment_of_an_update(make_cache: CacheFactory) -> No
 def test_a_handler_that_raises_something_else(
     make_cache: CacheFactory, runtime: DatasetRuntime
 ) -> None:
-    class Enough(Exception):
+    class EnoughError(Exception):
         pass
 
     def ring(*_: object) -> None:
-        raise Enough
+        raise EnoughError
 
     dataset = runtime.cached_dataset(
         [make_cache(support.plain(3000))], reader_config=ReaderConfig(seed=0)
@@ -352,7 +353,7 @@ def test_a_handler_that_raises_something_else(
     try:
         for iterator in (iter(dataset), dataset.iter_batches(100)):
             signal.setitimer(signal.ITIMER_REAL, 0.05)
-            with pytest.raises(Enough):
+            with pytest.raises(EnoughError):
                 for _ in iterator:
                     pass
             assert next(iterator) is not None

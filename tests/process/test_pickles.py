@@ -71,12 +71,19 @@ def edit(dataset: CachedDataset) -> None:
     )
 
 
+def edit_and_read(dataset: CachedDataset) -> None:
+    """Everything that a pickle has to keep."""
+    edit(dataset)
+    dataset.set_epoch_len(33)
+    list(dataset)
+
+
 STATES: dict[str, Callable[[CachedDataset], object]] = {
     "unedited": lambda _: None,
     "edited": edit,
     "length": lambda dataset: dataset.set_epoch_len(33),
     "advanced": lambda dataset: [iter(dataset) for _ in range(3)],
-    "all": lambda dataset: (edit(dataset), dataset.set_epoch_len(33), list(dataset)),
+    "all": edit_and_read,
 }
 
 
@@ -147,12 +154,12 @@ def values(make_cache: CacheFactory, base: Path, runtime: DatasetRuntime) -> dic
     dataset = runtime.cached_dataset([cache], reader_config=ReaderConfig(seed=1))
     batch = next(dataset.iter_batches(5))
 
-    class Unpicklable(ValueError):
+    class UnpicklableError(ValueError):
         pass
 
     def failing() -> Any:
         yield from support.plain(3)
-        raise Unpicklable("a source's own")
+        raise UnpicklableError("a source's own")
 
     written = runtime.write_cache(
         [
@@ -188,7 +195,9 @@ def values(make_cache: CacheFactory, base: Path, runtime: DatasetRuntime) -> dic
     }
 
 
-@pytest.mark.rule("Results pickle", "Configurations are frozen", "A sample behaves like a named tuple")
+@pytest.mark.rule(
+    "Results pickle", "Configurations are frozen", "A sample behaves like a named tuple"
+)
 @WAYS
 def test_values(
     make_cache: CacheFactory, base: Path, runtime: DatasetRuntime, send: Callable[[Any], Any]
@@ -269,7 +278,8 @@ def test_a_cache_that_is_gone(
     dataset = make_dataset(cache)
     edit(dataset)
     shutil.rmtree(cache)
-    for value in (dataset, dataset.rows):
+    # A shallow copy of the rows is a view of the same dataset.
+    for value in [dataset] if send is copy.copy else [dataset, dataset.rows]:
         with pytest.raises(CacheNotFoundError) as caught:
             send(value)
         assert caught.value.path == cache
@@ -282,7 +292,10 @@ def test_a_cache_that_is_gone(
 @WAYS
 def test_iterators_refuse(make_dataset: DatasetFactory, send: Callable[[Any], Any]) -> None:
     dataset = make_dataset(support.plain(20))
-    for iterator, advice in ((iter(dataset), "iter()"), (dataset.iter_batches(3), "iter_batches()")):
+    for iterator, advice in (
+        (iter(dataset), "iter()"),
+        (dataset.iter_batches(3), "iter_batches()"),
+    ):
         for value in (iterator, [iterator], {"of": iterator}):
             if send is copy.copy and value is not iterator:
                 continue

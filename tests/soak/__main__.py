@@ -14,12 +14,12 @@ def main(arguments: list[str]) -> None:
     scale = {"short": SHORT, "long": LONG}[arguments[0]]
     with tempfile.TemporaryDirectory(dir=arguments[1] if len(arguments) > 1 else None) as folder:
         world = World(scale, Path(folder))
-        print(f"{'start':18} {measure()}", flush=True)
+        print(f"{'start':18} {measure()}", flush=True)  # noqa: T201 - its output
         for scenario in SCENARIOS:
             start = time.monotonic()
             warm, end = run(world, scenario)
             seconds = time.monotonic() - start
-            print(f"{scenario.__name__:18} {warm} -> {end}, {seconds:.1f} s", flush=True)
+            print(f"{scenario.__name__:18} {warm} -> {end}, {seconds:.1f} s", flush=True)  # noqa: T201
 
 
 main(sys.argv[1:])

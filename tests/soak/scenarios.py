@@ -11,8 +11,8 @@ form has so many rounds that a few hundred bytes a round are found too.
 
 from __future__ import annotations
 
+import contextlib
 import gc
-import os
 import pickle
 import shutil
 import time
@@ -48,13 +48,17 @@ def private_dirty() -> int:
     return int(line.split()[1]) * 1024
 
 
+def _entries(folder: str) -> int:
+    return sum(1 for _ in Path(folder).iterdir())
+
+
 def measure() -> Size:
     """What this process holds once everything that nobody refers to is gone."""
     gc.collect()
     # Blocks that were in flight go when their workers are done with them.
     time.sleep(0.05)
-    files = len(os.listdir("/proc/self/fd"))
-    return Size(private_dirty(), files, len(os.listdir("/proc/self/task")))
+    files = _entries("/proc/self/fd")
+    return Size(private_dirty(), files, _entries("/proc/self/task"))
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,11 @@ class World:
 
     def _small_samples(self) -> Iterator[CacheInput]:
         for number in range(self.scale.samples):
-            metadata = {"label": number % 7, "score": number / 3, "text": f"sample {number}"}
+            metadata: dict[str, int | float | str] = {
+                "label": number % 7,
+                "score": number / 3,
+                "text": f"sample {number}",
+            }
             yield CacheInput(number.to_bytes(8, "little") * (self.scale.payload // 8), metadata)
 
     def _large_samples(self) -> Iterator[CacheInput]:
@@ -198,7 +206,7 @@ def open_datasets(world: World) -> Iterator[int]:
         for iterator in iterators:
             assert next(iterator).metadata
         # Files are not held open by the number of datasets.
-        assert len(os.listdir("/proc/self/fd")) < 150
+        assert _entries("/proc/self/fd") < 150
         del datasets, iterators, iterator
         yield 0
 
@@ -207,13 +215,15 @@ def early_stops(world: World) -> Iterator[int]:
     """Epochs that are left by an exception."""
     dataset = world.open(world.small)
     for number in range(world.scale.early_stops):
-        try:
-            for place, sample in enumerate(dataset):
-                if place == number % 300:
-                    raise LookupError(sample.sample_id)
-        except LookupError:
-            pass
+        with contextlib.suppress(LookupError):
+            _stop_after(dataset, number % 300)
         yield 0
+
+
+def _stop_after(dataset: CachedDataset, count: int) -> None:
+    for place, sample in enumerate(dataset):
+        if place == count:
+            raise LookupError(sample.sample_id)
 
 
 def kept_samples(world: World) -> Iterator[int]:

@@ -26,5 +26,4 @@ def test_memory_stays_flat(tmp_path: Path) -> None:
         check=False,
         env=support.environment(),
     )
-    print(done.stdout)
     assert done.returncode == 0, done.stdout + done.stderr
