@@ -164,6 +164,9 @@ def samples():
     yield from support.plain(1000, 100)
     open(marker, "x").close()
     yield from support.plain(1000, 100)
+    if how == "failing":
+        # Time for the workers to get stuck.
+        time.sleep(1)
     print("ready", flush=True)
     if how == "failing":
         raise ValueError("the source's own")
