@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 SETUP = """
-import faulthandler, os, signal, sys, threading, time, traceback, warnings
+import os, signal, sys, threading, time, traceback, warnings
 # The interpreter warns of every fork of a process with threads; that it works is the test.
 warnings.simplefilter("ignore", DeprecationWarning)
 import polars as pl
@@ -31,8 +31,8 @@ def fork(work):
     if child == 0:
         code = 1
         try:
-            # Shows where a child hangs.
-            faulthandler.dump_traceback_later(20, exit=True)
+            # Not a timer of faulthandler: its thread would be waited for in a child of the child.
+            signal.alarm(20)
             work()
             code = 0
         except BaseException:

@@ -29,9 +29,12 @@ def names():
     for task in os.listdir("/proc/self/task"):
         try:
             with open(f"/proc/self/task/{task}/comm") as file:
-                found.append(file.read().strip())
+                name = file.read().strip()
         except FileNotFoundError:
-            pass
+            continue
+        # The streaming engine of Polars has threads that come and go.
+        if not name.startswith("async-executor"):
+            found.append(name)
     return found
 def ours():
     return sorted(name for name in names() if name.startswith("dataset_rt"))
