@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -175,6 +177,28 @@ def flip(path: Path, offset: int) -> None:
         [byte] = file.read(1)
         file.seek(at)
         file.write(bytes([byte ^ 1]))
+
+
+def native_threads(expected: int, patience: float = 10.0) -> int:
+    """The threads of this process that are workers of ours or have no name of their own.
+
+    Polars and its allocator name their threads, and start them when they like. A thread takes its
+    name after it has started and ends after it was told to, so this waits for the number expected.
+    """
+    tasks = Path("/proc/self/task")
+    process = (tasks / str(os.getpid()) / "comm").read_text()
+    deadline = time.monotonic() + patience
+    while True:
+        names = []
+        for task in tasks.iterdir():
+            # A thread may end while we look.
+            with contextlib.suppress(OSError):
+                names.append((task / "comm").read_text())
+        ours = sum(name.startswith("dataset_rt") for name in names)
+        number = ours + names.count(process) - 1
+        if number == expected or time.monotonic() > deadline:
+            return number
+        time.sleep(0.01)
 
 
 def script(code: str) -> list[str]:
