@@ -347,6 +347,9 @@ from tests import support
 base, kind = sys.argv[1], sys.argv[2]
 def samples():
     yield from support.plain(2000)
+    # Workers publish the source before this one meanwhile.
+    while not os.path.exists(os.path.join(base, "done")):
+        time.sleep(0.01)
     print("ready", flush=True)
     if kind == "sleeping":
         time.sleep(1000)
