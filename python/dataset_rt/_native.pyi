@@ -6,7 +6,22 @@ from typing import Any, Final, Literal, final
 
 from typing_extensions import Self
 
-__all__: list[str]
+__all__ = [
+    "CachedSample",
+    "NativeBatch",
+    "NativeBatchIterator",
+    "NativeBinary",
+    "NativeDataset",
+    "NativeIterator",
+    "NativeOutcome",
+    "NativeRuntime",
+    "NativeTable",
+    "__version__",
+    "build_profile",
+    "check_source_name",
+    "fold_source_name",
+    "large_binary",
+]
 __version__: Final[str]
 build_profile: Final[str]
 """`"release"` or `"debug"`: how the module was compiled."""
