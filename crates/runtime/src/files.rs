@@ -24,6 +24,31 @@ pub(crate) struct FileId {
     pub(crate) size: u64,
 }
 
+/// How often a look at a folder is repeated that another folder came in the way of.
+const LOOKS: usize = 16;
+
+/// Looks at a folder of several files. Where another folder took its name meanwhile, as when a cache is rebuilt, the
+/// look may have met files of both, or the old ones on their way out: it is repeated, a bounded number of times.
+pub(crate) fn steady<T>(path: &Path, mut look: impl FnMut() -> Result<T>) -> Result<T> {
+    for _ in 1..LOOKS {
+        let before = standing(path);
+        match look() {
+            Err(Error::Interrupted) => return Err(Error::Interrupted),
+            outcome if standing(path) == before => return outcome,
+            _ => {}
+        }
+    }
+    look()
+}
+
+/// Which folder has this name. The time of the last change is a part, because file systems give the number of a
+/// removed folder to the next one.
+fn standing(path: &Path) -> Option<(u64, u64, i64, i64)> {
+    use std::os::unix::fs::MetadataExt;
+    let found = std::fs::metadata(path).ok()?;
+    Some((found.dev(), found.ino(), found.ctime(), found.ctime_nsec()))
+}
+
 /// A cache folder. No descriptor is held, so that many open caches cost none.
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
