@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import TracebackType
 
+    from typing_extensions import Self
+
 
 def is_long() -> bool:
     """Whether the long forms were asked for."""
@@ -36,7 +38,7 @@ class Group:
             for number in numbers
         ]
 
-    def __enter__(self) -> Group:
+    def __enter__(self) -> Self:
         assert self.hear() == ["ready"] * len(self.processes)
         return self
 

@@ -1,4 +1,4 @@
-"""Processes that are killed while they write: what stands afterwards, and what the next run does."""
+"""Processes that are killed while they write: what stands afterwards, what the next run does."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ from tests import support
 from tests.processes import is_long
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 # Hang limits: the long form has some hundred processes, of a second or two each.
 LIMIT = pytest.mark.timeout(1800 if is_long() else 180)
 
-CHANGES = "fsync,fdatasync,rename,renameat,renameat2,mkdir,mkdirat,unlink,unlinkat,rmdir,pwrite64"
+CHANGES = ["fsync", "mkdir", "renameat2", "unlink", "unlinkat", "rmdir", "pwrite64", "write"]
 
 CHILD = """
 import os, signal, sys
@@ -50,9 +49,7 @@ def samples(count: int) -> list[CacheInput]:
     return [CacheInput(support.payload(i, 1024), {"i": i}) for i in range(count)]
 
 
-def store(
-    runtime: DatasetRuntime, base: Path, fingerprint: str, count: int
-) -> CacheWriteSuccess:
+def store(runtime: DatasetRuntime, base: Path, fingerprint: str, count: int) -> CacheWriteSuccess:
     """What the child does, in this process."""
     outcome = runtime.from_cache_sources(
         support.PrintedSource("s", samples(count), fingerprint),
@@ -93,12 +90,12 @@ def needs_strace() -> None:
         pytest.skip("needs the right to trace a process")
 
 
-def killed_at(number: int, base: Path, fingerprint: str, count: int) -> bool:
-    """Runs the child, killed as a thread of it enters a change of the disk for that time."""
+def killed_at(call: str, number: int, base: Path, fingerprint: str, count: int) -> bool:
+    """Runs the child, killed as a thread of it enters this system call for that time."""
     done = subprocess.run(  # noqa: S603
-        [  # noqa: S607
-            *("strace", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null"),
-            *("-e", f"trace={CHANGES}", "-e", f"inject={CHANGES}:signal=KILL:when={number}"),
+        [
+            *("strace", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", f"trace={call}"),
+            *("-e", f"inject={call}:signal=KILL:when={number}"),
             *support.script(CHILD),
             *(str(base), fingerprint, str(count)),
         ],
@@ -113,51 +110,51 @@ def killed_at(number: int, base: Path, fingerprint: str, count: int) -> bool:
     return killed
 
 
-def points() -> Iterator[int]:
-    """Numbers of changes: each one, or further and further apart."""
-    number, step = 1, 1
-    while True:
-        yield number
-        if not is_long():
-            step = step + 1 if number > 3 else 1
-        number += step
+SCENES = {
+    # What the child does, what may stand afterwards, and what the next run may say.
+    "write": (NEW, {NEW}, {"written", "reused"}),
+    "rebuild": (NEW, {OLD, NEW}, {"rebuilt", "reused"}),
+    "clean": (OLD, {OLD}, {"rebuilt"}),
+}
+SAMPLE: dict[str, dict[str, tuple[int, ...]]] = {
+    "write": {"mkdir": (4,), "fsync": (3, 9), "renameat2": (1,)},
+    "rebuild": {"renameat2": (1,), "unlinkat": (2,)},
+    "clean": {"unlinkat": (2,)},
+}
 
 
 @LIMIT
 @pytest.mark.rule("A killed write is cleaned up by the next one", "A cache appears whole")
-@pytest.mark.parametrize("scene", ["write", "rebuild", "clean"])
+@pytest.mark.parametrize("scene", SCENES)
 def test_killed_at_a_system_call(runtime: DatasetRuntime, tmp_path: Path, scene: str) -> None:
     needs_strace()
     undisturbed = tmp_path / "undisturbed"
     store(runtime, undisturbed, *NEW)
-    allowed = {"write": {NEW}, "rebuild": {OLD, NEW}, "clean": {OLD}}[scene]
-    child = OLD if scene == "clean" else NEW
-    reached = 0
-    for number in points():
-        base = tmp_path / str(number)
-        if scene != "write":
-            store(runtime, base, *OLD)
-        if scene == "clean":
-            # A dead writer's folder, with shards; then a reuse that removes it.
-            assert killed_at(12, base, *NEW)
-            assert support.leftovers(base)
-        killed = killed_at(number, base, *child)
-        target = base / "s"
-        assert target.exists() or scene == "write"
-        if target.exists():
-            assert check(runtime, target) in allowed
-        assert len(support.leftovers(base)) <= 1
-        result = store(runtime, base, *NEW)
-        assert result.status in {"write": {"written", "reused"}, "clean": {"rebuilt"}}.get(
-            scene, {"rebuilt", "reused"}
-        )
-        assert check(runtime, target) == NEW
-        assert content(target) == content(undisturbed / "s")
-        assert support.listing(base) == ["s"]
-        if not killed:
-            break
-        reached = number
-    assert reached >= 3
+    child, allowed, statuses = SCENES[scene]
+    kills = 0
+    for call in CHANGES if is_long() else SAMPLE[scene]:
+        for number in range(1, 1000) if is_long() else SAMPLE[scene][call]:
+            base = tmp_path / f"{call}-{number}"
+            if scene != "write":
+                store(runtime, base, *OLD)
+            if scene == "clean":
+                # A dead writer's folder, with shards; the child is a reuse that removes it.
+                assert killed_at("fsync", 3, base, *NEW)
+                assert support.leftovers(base)
+            killed = killed_at(call, number, base, *child)
+            target = base / "s"
+            assert target.exists() or scene == "write"
+            if target.exists():
+                assert check(runtime, target) in allowed
+            assert not base.exists() or len(support.leftovers(base)) <= 1
+            assert store(runtime, base, *NEW).status in statuses
+            assert check(runtime, target) == NEW
+            assert content(target) == content(undisturbed / "s")
+            assert support.listing(base) == ["s"]
+            kills += killed
+            if not killed:
+                break
+    assert kills >= len(SAMPLE[scene])
 
 
 SUICIDE = """
@@ -177,7 +174,9 @@ DatasetRuntime(num_workers=2).write_cache(
 
 
 @LIMIT
-@pytest.mark.rule("A killed write is cleaned up by the next one", "The same samples give the same bytes")
+@pytest.mark.rule(
+    "A killed write is cleaned up by the next one", "The same samples give the same bytes"
+)
 def test_killed_at_a_sample(runtime: DatasetRuntime, tmp_path: Path) -> None:
     count, kills = (20_000, 50) if is_long() else (4000, 4)
     config = WriterConfig(show_progress=False, max_shard_bytes=1 << 20)

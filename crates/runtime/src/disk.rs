@@ -490,8 +490,9 @@ pub(crate) fn exchange_dirs(
 /// Takes [`exchange_dirs`] back, in steps of the same kind.
 pub(crate) fn exchange_back(new: &Path, standing: &Path, swapped: &Swapped) -> Result<()> {
     match swapped {
-        Swapped::AtOnce => exchange(new, standing)
-            .map_err(|source| refused("swap", standing, None, source)),
+        Swapped::AtOnce => {
+            exchange(new, standing).map_err(|source| refused("swap", standing, None, source))
+        }
         Swapped::Aside(aside) => {
             rename(standing, new)?;
             if let Err(error) = rename(aside, standing) {

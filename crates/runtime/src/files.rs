@@ -355,6 +355,41 @@ mod tests {
     }
 
     #[test]
+    fn a_look_is_repeated_while_other_folders_take_the_name() {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join("s");
+        std::fs::create_dir(&path).unwrap();
+        let mut looks = 0;
+        let found = super::steady(&path, || {
+            looks += 1;
+            if looks < 3 {
+                std::fs::rename(&path, base.path().join(looks.to_string())).unwrap();
+                std::fs::create_dir(&path).unwrap();
+                return Err(Error::Internal("files of two folders".to_owned()));
+            }
+            Ok(looks)
+        });
+        assert_eq!(found.unwrap(), 3);
+        // What is wrong with a folder that stays is told at once, and a name that never rests at some time.
+        let mut looks = 0;
+        let refused: Result<(), Error> = super::steady(&path, || {
+            looks += 1;
+            Err(Error::Internal("damaged".to_owned()))
+        });
+        assert!(refused.is_err());
+        assert_eq!(looks, 1);
+        let mut looks = 0;
+        let refused: Result<(), Error> = super::steady(&path, || {
+            looks += 1;
+            std::fs::rename(&path, base.path().join(format!("gone-{looks}"))).unwrap();
+            std::fs::create_dir(&path).unwrap();
+            Err(Error::Internal("damaged".to_owned()))
+        });
+        assert!(refused.is_err());
+        assert_eq!(looks, super::LOOKS);
+    }
+
+    #[test]
     fn opens_files_and_names_what_is_in_their_place() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("plain"), b"12345").unwrap();

@@ -22,9 +22,7 @@ use sha2::{Digest, Sha256};
 use crate::disk;
 use crate::error::{Error, Result};
 use crate::writer::names::{TMP_DIR, fold_source_name};
-use crate::writer::owner::{
-    Lock, Owner, Process, age_of, is_dead, is_worth_waiting_for, look_up,
-};
+use crate::writer::owner::{Lock, Owner, Process, age_of, is_dead, is_worth_waiting_for, look_up};
 use crate::writer::target::is_cache_path;
 
 const CACHE: &str = "cache";
