@@ -378,7 +378,7 @@ fn what_a_power_cut_leaves_opens_and_is_written_over() {
         for (at, step) in trace.steps.iter().enumerate() {
             disk.apply(step);
             let cuts = disk.cuts(2, at as u64);
-            let stride = if is_long() { 1 } else { cuts.len() };
+            let stride = if is_long() { 1 } else { cuts.len().div_ceil(4) };
             for cut in cuts.iter().skip(at % stride).step_by(stride) {
                 let image = disk.after(cut).tree(Path::new("")).unwrap();
                 let digest = dataset_rt_format::crc32c(format!("{image:?}").as_bytes());
