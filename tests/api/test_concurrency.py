@@ -61,7 +61,7 @@ for line in sys.stdin:
             support.PrintedSource("s", samples(base), fingerprint), base,
             reader_config=reader, writer_config=config)
         [result] = outcome.results
-    status = getattr(result, "status", None)
+    status = None if result.status == "error" else result.status
     by = look(base) if status else None
     cause = type(getattr(result, "cause", None)).__name__
     message = getattr(result, "message", "")
