@@ -128,7 +128,7 @@ def test_one_of_eight_processes_runs_the_source(tmp_path: Path) -> None:
 @LIMIT
 @pytest.mark.rule("Several processes may write one source", "A cache appears whole")
 def test_writers_of_different_data_are_told_who_lost(tmp_path: Path) -> None:
-    for _, answers, log, seen in rounds(tmp_path, "write"):
+    for _, answers, log, seen in rounds(tmp_path, "write", 4):
         [winner] = [n for n, answer in enumerate(answers) if answer["status"] == "written"]
         losers = [answer for n, answer in enumerate(answers) if n != winner]
         assert {answer["cause"] for answer in losers} == {"CacheExistsError"}
@@ -146,7 +146,7 @@ def test_writers_of_different_data_are_told_who_lost(tmp_path: Path) -> None:
     "on_mismatch says what happens to another fingerprint",
 )
 def test_sources_of_different_fingerprints_meet_the_winners_cache(tmp_path: Path) -> None:
-    for _, answers, log, seen in rounds(tmp_path, "error"):
+    for _, answers, log, seen in rounds(tmp_path, "error", 4):
         [winner] = [n for n, answer in enumerate(answers) if answer["status"] == "written"]
         losers = [answer for n, answer in enumerate(answers) if n != winner]
         assert {answer["cause"] for answer in losers} == {"CacheMismatchError"}
