@@ -78,8 +78,10 @@ reader = ReaderConfig(seed=0, shuffle=False, validate_cache=True)
 print(json.dumps("ready"), flush=True)
 for line in sys.stdin:
     base = line.strip()
-    seen = []
-    while not os.path.exists(base + ".done") or not seen:
+    seen, done = [], False
+    while not (done and seen):
+        # Asked before the look, so that the last look comes after the last writer.
+        done = os.path.exists(base + ".done")
         try:
             dataset = runtime.cached_dataset([base + "/s"], reader_config=reader)
         except CacheNotFoundError:
