@@ -71,6 +71,70 @@ fn consult(operation: Operation, path: &Path) -> io::Result<()> {
     hook.map_or(Ok(()), |hook| hook(operation, path))
 }
 
+/// A change of the disk that took place, with all that it takes to do it again.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the fields of an operation's own name")]
+pub enum Change<'a> {
+    CreateDir {
+        path: &'a Path,
+    },
+    CreateFile {
+        path: &'a Path,
+    },
+    Write {
+        path: &'a Path,
+        offset: u64,
+        bytes: &'a [u8],
+    },
+    SyncFile {
+        path: &'a Path,
+    },
+    SyncDir {
+        path: &'a Path,
+    },
+    Rename {
+        from: &'a Path,
+        to: &'a Path,
+    },
+    Exchange {
+        first: &'a Path,
+        second: &'a Path,
+    },
+    RemoveFile {
+        path: &'a Path,
+    },
+    RemoveDir {
+        path: &'a Path,
+    },
+}
+
+/// Called after each change, before anything that depends on it.
+pub type Recorder = Arc<dyn Fn(&Change<'_>) + Send + Sync>;
+
+static RECORDED: AtomicBool = AtomicBool::new(false);
+static RECORDER: RwLock<Option<Recorder>> = RwLock::new(None);
+
+/// Sets or clears the recorder of this process. For tests.
+pub fn set_recorder(recorder: Option<Recorder>) {
+    let mut slot = RECORDER.write().unwrap_or_else(PoisonError::into_inner);
+    RECORDED.store(recorder.is_some(), Ordering::SeqCst);
+    *slot = recorder;
+}
+
+fn record(change: Change<'_>) {
+    if !RECORDED.load(Ordering::Relaxed) {
+        return;
+    }
+    let recorder = RECORDER
+        .read()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone();
+    if let Some(recorder) = recorder {
+        recorder(&change);
+    }
+}
+
 /// One system call that changes the disk, repeated while signals interrupt it.
 fn attempt<T>(
     operation: Operation,
@@ -148,6 +212,7 @@ impl OutFile {
                 .open(&path)
         })
         .map_err(|source| refused("create", &path, None, source))?;
+        record(Change::CreateFile { path: &path });
         Ok(Self { file, path, len: 0 })
     }
 
@@ -168,6 +233,7 @@ impl OutFile {
             let written = attempt(Operation::Write, &self.path, || file.write(rest))
                 .and_then(some_progress)
                 .map_err(|source| self.write_refused(rest, source))?;
+            self.record_write(rest, written, self.len);
             rest = rest.get(written..).unwrap_or_default();
             self.len += written as u64;
         }
@@ -183,10 +249,19 @@ impl OutFile {
             })
             .and_then(some_progress)
             .map_err(|source| self.write_refused(rest, source))?;
+            self.record_write(rest, written, offset);
             rest = rest.get(written..).unwrap_or_default();
             offset += written as u64;
         }
         Ok(())
+    }
+
+    fn record_write(&self, rest: &[u8], written: usize, offset: u64) {
+        record(Change::Write {
+            path: &self.path,
+            offset,
+            bytes: rest.get(..written).unwrap_or_default(),
+        });
     }
 
     fn write_refused(&self, rest: &[u8], source: io::Error) -> Error {
@@ -203,7 +278,9 @@ impl OutFile {
     /// Waits until the file is on the disk. After an error nothing is known about its bytes: the file is lost.
     pub(crate) fn sync(&self) -> Result<()> {
         attempt(Operation::SyncFile, &self.path, || self.file.sync_all())
-            .map_err(|source| refused("sync", &self.path, Some(self.len), source))
+            .map_err(|source| refused("sync", &self.path, Some(self.len), source))?;
+        record(Change::SyncFile { path: &self.path });
+        Ok(())
     }
 }
 
@@ -224,7 +301,12 @@ pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut file = OutFile::create(part.clone())?;
     let placed = file.append(bytes).and_then(|()| {
         attempt(Operation::Rename, path, || std::fs::rename(&part, path))
-            .map_err(|source| refused("write", path, None, source))
+            .map_err(|source| refused("write", path, None, source))?;
+        record(Change::Rename {
+            from: &part,
+            to: path,
+        });
+        Ok(())
     });
     if placed.is_err() {
         // The first error is the one to report.
@@ -238,7 +320,10 @@ pub(crate) fn create_dir(path: &Path) -> Result<bool> {
     match attempt(Operation::CreateDir, path, || {
         DirBuilder::new().create(path)
     }) {
-        Ok(()) => Ok(true),
+        Ok(()) => {
+            record(Change::CreateDir { path });
+            Ok(true)
+        }
         Err(source) if source.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(source) => Err(refused("create directory", path, None, source)),
     }
@@ -284,7 +369,11 @@ pub(crate) fn sync_dir(path: &Path) -> Result<()> {
         {
             Ok(())
         }
-        other => other.map_err(|source| refused("sync", path, None, source)),
+        other => {
+            other.map_err(|source| refused("sync", path, None, source))?;
+            record(Change::SyncDir { path });
+            Ok(())
+        }
     }
 }
 
@@ -355,55 +444,92 @@ pub(crate) fn rename_dir_noreplace(from: &Path, to: &Path) -> Result<Renamed> {
         outcome => outcome,
     };
     match outcome {
-        Ok(()) => Ok(Renamed::Done),
+        Ok(()) => {
+            record(Change::Rename { from, to });
+            Ok(Renamed::Done)
+        }
         Err(error) if is_occupied(&error) && to.symlink_metadata().is_ok() => Ok(Renamed::Occupied),
         Err(source) => Err(refused("rename", to, None, source)),
     }
 }
 
-/// Swaps the directories `new` and `standing`, in one step where the system can. Else `standing` goes to `aside`, and
-/// then to where `new` was; an error leaves both where they were, as far as the system lets it.
-pub(crate) fn exchange_dirs(new: &Path, standing: &Path, aside: &Path) -> Result<()> {
-    let first = while_busy(|| {
-        attempt(Operation::Exchange, standing, || {
-            Ok(rustix::fs::renameat_with(
-                CWD,
-                new,
-                CWD,
-                standing,
-                RenameFlags::EXCHANGE,
-            )?)
-        })
-    });
-    match first {
-        Ok(()) => Ok(()),
+/// How two directories were swapped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Swapped {
+    /// In one step: each has the other's name.
+    AtOnce,
+    /// In two: what stood there has this name.
+    Aside(PathBuf),
+}
+
+/// Puts the directory `new` in the place of `standing`, in one step where the system can. Else `standing` goes to the
+/// free name that `make_aside` answers, and then `new` to its place; an error leaves both where they were, as far as
+/// the system lets it. Whoever stops between the two steps leaves `standing` at the name aside, so that must be one
+/// that is found again, also after a power cut.
+pub(crate) fn exchange_dirs(
+    new: &Path,
+    standing: &Path,
+    make_aside: &dyn Fn() -> Result<PathBuf>,
+) -> Result<Swapped> {
+    match exchange(new, standing) {
+        Ok(()) => Ok(Swapped::AtOnce),
         Err(error) if is_missing(&error) => {
-            rename(standing, aside)?;
+            let aside = make_aside()?;
+            rename(standing, &aside)?;
             // What was moved goes back; if even that fails, the first error is the one to report.
             if let Err(error) = rename(new, standing) {
-                let _ = rename(aside, standing);
+                let _ = rename(&aside, standing);
                 return Err(error);
             }
-            if let Err(error) = rename(aside, new) {
-                let _ = rename(standing, new).and_then(|()| rename(aside, standing));
-                return Err(error);
-            }
-            Ok(())
+            Ok(Swapped::Aside(aside))
         }
         Err(source) => Err(refused("swap", standing, None, source)),
     }
 }
 
+/// Takes [`exchange_dirs`] back, in steps of the same kind.
+pub(crate) fn exchange_back(new: &Path, standing: &Path, swapped: &Swapped) -> Result<()> {
+    match swapped {
+        Swapped::AtOnce => {
+            exchange(new, standing).map_err(|source| refused("swap", standing, None, source))
+        }
+        Swapped::Aside(aside) => {
+            rename(standing, new)?;
+            if let Err(error) = rename(aside, standing) {
+                let _ = rename(new, standing);
+                return Err(error);
+            }
+            Ok(())
+        }
+    }
+}
+
+fn exchange(first: &Path, second: &Path) -> io::Result<()> {
+    while_busy(|| {
+        attempt(Operation::Exchange, second, || {
+            let flags = RenameFlags::EXCHANGE;
+            Ok(rustix::fs::renameat_with(CWD, first, CWD, second, flags)?)
+        })
+    })?;
+    record(Change::Exchange { first, second });
+    Ok(())
+}
+
 fn rename(from: &Path, to: &Path) -> Result<()> {
     while_busy(|| attempt(Operation::Rename, to, || std::fs::rename(from, to)))
-        .map_err(|source| refused("rename", to, None, source))
+        .map_err(|source| refused("rename", to, None, source))?;
+    record(Change::Rename { from, to });
+    Ok(())
 }
 
 /// Removes a directory if it is empty. `true`: it is gone.
 pub(crate) fn remove_dir_if_empty(path: &Path) -> bool {
     let removed = attempt(Operation::RemoveDir, path, || std::fs::remove_dir(path));
     match removed {
-        Ok(()) => true,
+        Ok(()) => {
+            record(Change::RemoveDir { path });
+            true
+        }
         Err(error) => error.kind() == io::ErrorKind::NotFound,
     }
 }
@@ -411,7 +537,9 @@ pub(crate) fn remove_dir_if_empty(path: &Path) -> bool {
 /// Removes a file.
 pub(crate) fn remove_file(path: &Path) -> Result<()> {
     attempt(Operation::RemoveFile, path, || std::fs::remove_file(path))
-        .map_err(|source| refused("remove", path, None, source))
+        .map_err(|source| refused("remove", path, None, source))?;
+    record(Change::RemoveFile { path });
+    Ok(())
 }
 
 /// Removes the directory `path` with those of its entries for which `ours` says so by their path below it; what is
@@ -422,7 +550,9 @@ pub(crate) fn remove_tree(path: &Path, ours: &dyn Fn(&Path) -> bool) -> io::Resu
         opened => opened?,
     };
     remove_entries(directory, path, Path::new(""), ours)?;
-    attempt(Operation::RemoveDir, path, || std::fs::remove_dir(path))
+    attempt(Operation::RemoveDir, path, || std::fs::remove_dir(path))?;
+    record(Change::RemoveDir { path });
+    Ok(())
 }
 
 fn open_dir(from: BorrowedFd<'_>, path: &Path) -> rustix::io::Result<OwnedFd> {
@@ -471,12 +601,15 @@ fn remove_entry(
         remove_entries(inner, &full, &below.join(name), ours)?;
         attempt(Operation::RemoveDir, &full, || {
             Ok(rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR)?)
-        })
+        })?;
+        record(Change::RemoveDir { path: &full });
     } else {
         attempt(Operation::RemoveFile, &full, || {
             Ok(rustix::fs::unlinkat(directory, name, AtFlags::empty())?)
-        })
+        })?;
+        record(Change::RemoveFile { path: &full });
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -24,6 +24,31 @@ pub(crate) struct FileId {
     pub(crate) size: u64,
 }
 
+/// How often a look at a folder is repeated that another folder came in the way of.
+const LOOKS: usize = 16;
+
+/// Looks at a folder of several files. Where another folder took its name meanwhile, as when a cache is rebuilt, the
+/// look may have met files of both, or the old ones on their way out: it is repeated, a bounded number of times.
+pub(crate) fn steady<T>(path: &Path, mut look: impl FnMut() -> Result<T>) -> Result<T> {
+    for _ in 1..LOOKS {
+        let before = standing(path);
+        match look() {
+            Err(Error::Interrupted) => return Err(Error::Interrupted),
+            outcome if standing(path) == before => return outcome,
+            _ => {}
+        }
+    }
+    look()
+}
+
+/// Which folder has this name. The time of the last change is a part, because file systems give the number of a
+/// removed folder to the next one.
+fn standing(path: &Path) -> Option<(u64, u64, i64, i64)> {
+    use std::os::unix::fs::MetadataExt;
+    let found = std::fs::metadata(path).ok()?;
+    Some((found.dev(), found.ino(), found.ctime(), found.ctime_nsec()))
+}
+
 /// A cache folder. No descriptor is held, so that many open caches cost none.
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
@@ -327,6 +352,41 @@ mod tests {
 
     fn text(error: Error) -> String {
         error.to_string()
+    }
+
+    #[test]
+    fn a_look_is_repeated_while_other_folders_take_the_name() {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join("s");
+        std::fs::create_dir(&path).unwrap();
+        let mut looks = 0;
+        let found = super::steady(&path, || {
+            looks += 1;
+            if looks < 3 {
+                std::fs::rename(&path, base.path().join(looks.to_string())).unwrap();
+                std::fs::create_dir(&path).unwrap();
+                return Err(Error::Internal("files of two folders".to_owned()));
+            }
+            Ok(looks)
+        });
+        assert_eq!(found.unwrap(), 3);
+        // What is wrong with a folder that stays is told at once, and a name that never rests at some time.
+        let mut looks = 0;
+        let refused: Result<(), Error> = super::steady(&path, || {
+            looks += 1;
+            Err(Error::Internal("damaged".to_owned()))
+        });
+        assert!(refused.is_err());
+        assert_eq!(looks, 1);
+        let mut looks = 0;
+        let refused: Result<(), Error> = super::steady(&path, || {
+            looks += 1;
+            std::fs::rename(&path, base.path().join(format!("gone-{looks}"))).unwrap();
+            std::fs::create_dir(&path).unwrap();
+            Err(Error::Internal("damaged".to_owned()))
+        });
+        assert!(refused.is_err());
+        assert_eq!(looks, super::LOOKS);
     }
 
     #[test]

@@ -42,8 +42,8 @@ pub use writer::{
     WriteOptions, WriteSession, Written, check_source_name, fold_source_name,
 };
 
-/// Faults for tests: every change of the disk passes a hook.
+/// Faults for tests: every change of the disk passes a hook, and is told to a recorder.
 #[doc(hidden)]
 pub mod fault {
-    pub use crate::disk::{Hook, Operation, set_hook};
+    pub use crate::disk::{Change, Hook, Operation, Recorder, set_hook, set_recorder};
 }

@@ -1,9 +1,11 @@
 //! Staging folders: `base/tmp/<label>.<owner>`, one an attempt, with a lock on the folder itself as the owner's lease.
 //!
 //! Layout of one: `cache/` is what gets published by a rename, `spill` holds what is only needed while writing,
-//! `old/` a replaced cache on its way out. Looking at other folders, and making or removing one, happens under a lock
+//! `old/<name>` a replaced cache on its way out, where the system can't swap two names in one step: the cache is at no
+//! other place then, so it gets its name back if the swap is not completed. Looking at other folders, and making or removing one, happens under a lock
 //! on `tmp`, held for moments only. The lock spares work that would be lost; nothing is wrong where it can't be had.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
@@ -20,7 +22,7 @@ use sha2::{Digest, Sha256};
 use crate::disk;
 use crate::error::{Error, Result};
 use crate::writer::names::{TMP_DIR, fold_source_name};
-use crate::writer::owner::{Lock, Owner, Process, age_of, is_dead, look_up};
+use crate::writer::owner::{Lock, Owner, Process, age_of, is_dead, is_worth_waiting_for, look_up};
 use crate::writer::target::is_cache_path;
 
 const CACHE: &str = "cache";
@@ -83,11 +85,46 @@ fn is_staging_path(path: &Path) -> bool {
     let mut parts = path.components();
     let first = parts.next().map(|part| part.as_os_str().to_owned());
     let rest = parts.as_path();
+    let cache = |path: &Path| path.as_os_str().is_empty() || is_cache_path(path);
     match first.as_deref().and_then(|name| name.to_str()) {
-        Some(CACHE | OLD) => rest.as_os_str().is_empty() || is_cache_path(rest),
+        Some(CACHE) => cache(rest),
+        Some(OLD) => {
+            parts.next();
+            cache(parts.as_path())
+        }
         Some(SPILL) => rest.as_os_str().is_empty(),
         _ => false,
     }
+}
+
+/// Removes a staging folder. A cache that was moved aside, and in whose place nothing came, gets its name back first;
+/// where that can't be done the folder stays for the next time, since it holds all there is of that cache.
+fn discard(base: &Path, staging: &Path) -> io::Result<()> {
+    restore_aside(base, staging)?;
+    disk::remove_tree(staging, &is_staging_path)
+}
+
+fn restore_aside(base: &Path, staging: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(staging.join(OLD)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        let target = base.join(entry.file_name());
+        match target.symlink_metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                // Whoever took the name meanwhile has a cache there; the old one is then no longer wanted.
+                disk::rename_dir_noreplace(&entry.path(), &target)
+                    .and_then(|_| disk::sync_dir(base))
+                    .map_err(|error| io::Error::other(error.to_string()))?;
+            }
+            found => {
+                found?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn open_folder(path: &Path) -> rustix::io::Result<OwnedFd> {
@@ -177,8 +214,12 @@ impl Tmp {
         }
     }
 
-    /// Removes the folders whose owners are dead and returns who is at work. What can't be removed or looked at is
-    /// left for the next time.
+    fn base(&self) -> &Path {
+        self.path.parent().unwrap_or(&self.path)
+    }
+
+    /// Removes the folders whose owners are dead and returns who seems to be at work. What can't be removed or looked
+    /// at is left for the next time.
     pub(crate) fn clean(&self) -> Vec<Holder> {
         let here = Owner::current();
         let mut live = Vec::new();
@@ -200,9 +241,10 @@ impl Tmp {
                 folder,
                 pid: std::process::id(),
             });
-            if is_dead(process, lock, folder_age(&path)) {
-                let _ = disk::remove_tree(&path, &is_staging_path);
-            } else {
+            let age = folder_age(&path);
+            if is_dead(process, lock, age) {
+                let _ = discard(self.base(), &path);
+            } else if is_worth_waiting_for(process, lock, age) {
                 let description = match process {
                     Process::Running => format!("process {}", owner.pid),
                     _ => format!(
@@ -226,8 +268,15 @@ impl Tmp {
             let path = self
                 .path
                 .join(format!("{}.{}", label_of(name), owner.to_suffix(unique())));
-            if !disk::create_dir(&path)? {
-                continue;
+            match disk::create_dir(&path) {
+                Ok(true) => {}
+                Ok(false) => continue,
+                // Without the lock on it others may find `tmp` empty, and remove it, at any moment.
+                Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                    disk::create_dir(&self.path)?;
+                    continue;
+                }
+                Err(error) => return Err(error),
             }
             let folder = match open_folder(&path) {
                 Ok(folder) => folder,
@@ -308,9 +357,17 @@ impl Staging {
         self.path.join(SPILL)
     }
 
-    /// A free name for a cache on its way out.
-    pub(crate) fn old(&self) -> PathBuf {
-        self.path.join(OLD)
+    /// A free name for the cache `name` on its way out, in a folder that a power cut can't take away.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn make_aside(&self, name: &OsStr) -> Result<PathBuf> {
+        let old = self.path.join(OLD);
+        disk::create_dir(&old)?;
+        disk::sync_dir(&self.path)?;
+        disk::sync_dir(&self.base.join(TMP_DIR))?;
+        disk::sync_dir(&self.base)?;
+        Ok(old.join(name))
     }
 }
 
@@ -320,7 +377,7 @@ impl Drop for Staging {
             return;
         }
         // The lease ends with the folder: until then nobody takes it for dead.
-        let _ = disk::remove_tree(&self.path, &is_staging_path);
+        let _ = discard(&self.base, &self.path);
         self.lease = None;
         if let Ok(Some(tmp)) = Tmp::enter(&self.base, false) {
             tmp.leave();

@@ -168,6 +168,43 @@ fn a_lock_on_a_removed_folder_is_not_taken_for_one() {
 }
 
 #[test]
+fn a_tmp_that_others_remove_is_made_again() {
+    let base = tempfile::tempdir().unwrap();
+    let tmp = enter(base.path());
+    fs::remove_dir(base.path().join("tmp")).unwrap();
+    let staging = tmp.stage(base.path(), "s").unwrap();
+    fs::create_dir(staging.cache()).unwrap();
+    drop(tmp);
+    drop(staging);
+    assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_cache_that_was_moved_aside_gets_its_name_back() {
+    let base = tempfile::tempdir().unwrap();
+    let target = base.path().join("s");
+    let tmp = enter(base.path());
+    let stage_aside = || {
+        let staging = tmp.stage(base.path(), "s").unwrap();
+        let aside = staging.make_aside("s".as_ref()).unwrap();
+        fs::create_dir(&aside).unwrap();
+        fs::write(aside.join("index.bin"), b"old").unwrap();
+        (staging, aside)
+    };
+    let (staging, _) = stage_aside();
+    drop(staging);
+    assert_eq!(fs::read(target.join("index.bin")).unwrap(), b"old");
+    // Something has the name: what was moved aside is not wanted.
+    fs::write(target.join("index.bin"), b"new").unwrap();
+    let (staging, aside) = stage_aside();
+    drop(staging);
+    assert!(!aside.exists());
+    assert_eq!(fs::read(target.join("index.bin")).unwrap(), b"new");
+    tmp.leave();
+    assert!(!base.path().join("tmp").exists());
+}
+
+#[test]
 fn long_names_get_a_label_that_fits() {
     let long = "x".repeat(200);
     let base = tempfile::tempdir().unwrap();
