@@ -315,7 +315,8 @@ def test_opens_that_fail(shim: Path, base: Path, mapped: bool) -> None:
             faults.arrange(
                 Rule(call, getattr(errno, name), root, suffix="/" + suffix, first=k, count=1))
             try:
-                dataset = runtime.cached_dataset([result.path], reader_config=reader(use_mmap=mapped))
+                dataset = runtime.cached_dataset(
+                    [result.path], reader_config=reader(use_mmap=mapped))
                 rows = [(sample.data, sample.metadata) for sample in dataset]
                 assert dataset.get_metadata().height == 300
             except StorageError as error:

@@ -1,4 +1,4 @@
-"""Files and folders that the user may not read or write, and file systems that are read-only, full or in layers.
+"""Files that may not be read or written, and file systems that are read-only, full or in layers.
 
 The superuser ignores modes, so what is about them runs in a process that has given its rights up.
 """
@@ -206,7 +206,7 @@ def mounts() -> None:
 
 
 def run_mounted(mount: str, code: str, folder: Path) -> str:
-    """Runs a script on file systems of its own: `mount` is for the shell, with `$0` for the folder."""
+    """Runs a script on file systems of its own; `mount` is for the shell, `$0` the folder."""
     program = support.script(START + textwrap.dedent(code))
     done = subprocess.run(  # noqa: S603
         ["unshare", "--mount", "sh", "-ec", f'{mount}\nexec "$@"', folder, *program, folder],  # noqa: S607
@@ -266,8 +266,11 @@ def test_a_staging_folder_on_another_file_system(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("mounts")
 @pytest.mark.rule("File systems may lack locks and renames that refuse")
 def test_layers(tmp_path: Path) -> None:
-    probe = 'mount -t tmpfs tmpfs "$0" && mkdir "$0/l" "$0/u" "$0/w" "$0/m" && mount -t overlay overlay -o'
-    probe += ' lowerdir="$0/l",upperdir="$0/u",workdir="$0/w" "$0/m"'
+    probe = """
+    mount -t tmpfs tmpfs "$0"
+    mkdir "$0/l" "$0/u" "$0/w" "$0/m"
+    mount -t overlay overlay -o lowerdir="$0/l",upperdir="$0/u",workdir="$0/w" "$0/m"
+    """
     tried = subprocess.run(  # noqa: S603
         ["unshare", "--mount", "sh", "-ec", probe, tmp_path],  # noqa: S607
         capture_output=True,
@@ -290,7 +293,7 @@ def test_layers(tmp_path: Path) -> None:
         source("s"), merged, reader_config=reader(), writer_config=WRITER)
     assert reused.results[0].status == "reused"
     read(write(merged, "new").path, validate_cache=True)
-    # Layers may refuse to move a folder that lies below: then the old cache stays, and the error says so.
+    # Layers may refuse to move a folder that lies below: then the old cache stays.
     changed = runtime.from_cache_sources(
         source("s", 7, "other"), merged, reader_config=reader(), writer_config=REBUILD)
     [result] = changed.results

@@ -179,10 +179,8 @@ impl Tmp {
                     continue;
                 }
                 Err(errno) => {
-                    let plain = !matches!(
-                        errno,
-                        rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP
-                    );
+                    let plain =
+                        !matches!(errno, rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP);
                     let hint = if plain {
                         ""
                     } else {
