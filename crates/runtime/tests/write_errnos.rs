@@ -106,6 +106,11 @@ fn write_both(base: &Path) -> Vec<Result<Written, Error>> {
     vec![write("first", 1), write("second", 2)]
 }
 
+/// Whether a change is no part of writing. (The file that is needed only while writing is removed as part of it.)
+fn is_cleaning_up(operation: Operation, path: &Path) -> bool {
+    REMOVALS.contains(&operation) && !path.ends_with("spill")
+}
+
 fn expected_message(errno: i32) -> String {
     format!("(os error {errno})")
 }
@@ -163,7 +168,7 @@ fn one_failing_change_costs_one_source_and_leaves_nothing() {
     let seen = answer(&clean, |_, _| None);
     assert!(write_both(&clean).iter().all(Result::is_ok));
     let total = seen.changes.load(Ordering::SeqCst);
-    assert!(total > 80, "{total}");
+    assert!(total > 70, "{total}");
     let mut unseen = 0;
     for errno in ERRNOS {
         for k in 0..total {
@@ -175,7 +180,7 @@ fn one_failing_change_costs_one_source_and_leaves_nothing() {
             let what = format!("{k} {operation:?} {} {errno}", path.display());
             let failures: Vec<_> = outcomes.iter().filter_map(|o| o.as_ref().err()).collect();
             // What is removed after a cache stands, or after a failure, is no failure of its own.
-            let removal = REMOVALS.contains(&operation);
+            let removal = is_cleaning_up(operation, &path);
             assert_eq!(
                 failures.len(),
                 usize::from(!removal),
@@ -282,7 +287,7 @@ fn a_rebuild_that_fails_keeps_the_old_cache() {
             }
             if let Some((operation, path)) = &failed {
                 assert!(
-                    outcome.is_err() != REMOVALS.contains(operation),
+                    outcome.is_err() != is_cleaning_up(*operation, path),
                     "{operation:?} {}: {outcome:?}",
                     path.display()
                 );
@@ -314,7 +319,7 @@ fn signals_at_every_change_alter_nothing() {
     });
     let outcomes = write_both(&base);
     set_hook(None);
-    assert!(interrupted.load(Ordering::SeqCst) > 240);
+    assert!(interrupted.load(Ordering::SeqCst) > 200);
     assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
     assert_stands(&base, &outcomes);
     assert_eq!(names(&base), ["first", "second"]);

@@ -179,6 +179,9 @@ impl Tmp {
                     continue;
                 }
                 Err(errno) => {
+                    if make {
+                        disk::remove_dir_if_empty(&path);
+                    }
                     let plain =
                         !matches!(errno, rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP);
                     let hint = if plain {
