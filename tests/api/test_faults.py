@@ -66,7 +66,19 @@ def run(shim: Path, code: str, *arguments: object) -> str:
 
 @pytest.mark.rule("A failed write is never a success", "A failure leaves nothing behind")
 @pytest.mark.parametrize(
-    "call", ["create", "write", "fsync", "mkdir", "renameat2", "open", "unlinkat", "rmdir", "flock"]
+    "call",
+    [
+        "create",
+        "write",
+        "fsync",
+        "mkdir",
+        "renameat2",
+        "open",
+        "unlink",
+        "unlinkat",
+        "rmdir",
+        "flock",
+    ],
 )
 def test_each_call_of_a_write_fails_once(shim: Path, base: Path, call: str) -> None:
     code = """
@@ -77,11 +89,18 @@ def test_each_call_of_a_write_fails_once(shim: Path, base: Path, call: str) -> N
         number = getattr(errno, name)
         for k in itertools.count():
             base = root / f"{name}-{k}"
-            faults.arrange(Rule(call, number, base, first=k, count=1))
+            rules = [Rule(call, number, base, first=k, count=1)]
+            if call == "unlinkat":
+                # Files are removed after a failure alone.
+                rules.append(Rule("fsync", errno.EIO, base, suffix="manifest.json"))
+            faults.arrange(*rules)
             results = runtime.write_cache([source("a"), source("b")], base, writer_config=WRITER)
             fired = faults.fired()
             faults.arrange()
             errors = [result for result in results if isinstance(result, CacheWriteError)]
+            if call == "unlinkat":
+                assert [error.cause.errno for error in errors] == [errno.EIO] * 2, errors
+                fired, errors, results = fired - 2, [], []
             if not fired:
                 assert not errors, errors
                 break
@@ -116,7 +135,7 @@ def test_each_call_of_a_write_fails_once(shim: Path, base: Path, call: str) -> N
 @pytest.mark.rule("Interrupted system calls are repeated")
 def test_interrupted_and_partial_calls(shim: Path, base: Path) -> None:
     code = """
-    calls = ["create", "open", "write", "fsync", "mkdir", "renameat2", "unlinkat", "rmdir", "flock"]
+    calls = ["create", "open", "write", "fsync", "mkdir", "renameat2", "unlink", "rmdir", "flock"]
     for call, first in itertools.product(calls, (0, 1, 4, 9)):
         base = root / f"{call}-{first}"
         faults.arrange(Rule(call, errno.EINTR, base, first=first, count=4))
@@ -125,6 +144,15 @@ def test_interrupted_and_partial_calls(shim: Path, base: Path) -> None:
         faults.arrange()
         assert support.listing(base) == ["a"]
         assert_whole(result.path, validate_cache=True)
+    base = root / "failed"
+    faults.arrange(
+        Rule("fsync", errno.EIO, base, suffix="manifest.json"),
+        Rule("unlinkat", errno.EINTR, base, count=9),
+    )
+    [result] = runtime.write_cache(source("a"), base, writer_config=WRITER)
+    assert isinstance(result, CacheWriteError)
+    assert faults.fired() == 10
+    assert support.listing(base) == []
     base = root / "partial"
     faults.arrange(Rule("write", faults.SHORT, base))
     [result] = runtime.write_cache(source("a", 40, 3000), base, writer_config=PLAIN)
@@ -259,14 +287,12 @@ def test_reads_that_fail(shim: Path, base: Path, mapped: bool) -> None:
         number = getattr(errno, name)
         shard = shards[3]
         dataset = runtime.cached_dataset([result.path], reader_config=reader(use_mmap=mapped))
-        iterator = iter(dataset)
-        for i in range(20):
-            assert next(iterator).data == support.payload(i, 500)
         faults.arrange(
             Rule(call, number, root, suffix=shard.name, first=0 if call == "open" else 3,
                  count=count or faults.ALWAYS))
+        iterator = iter(dataset)
         failed = []
-        for i in range(20, 300):
+        for i in range(300):
             try:
                 sample = next(iterator)
             except StorageError as error:
@@ -332,4 +358,4 @@ def test_opens_that_fail(shim: Path, base: Path, mapped: bool) -> None:
             faults.arrange()
     print(met)
     """
-    assert int(run(shim, code, base, mapped)) > 30
+    assert int(run(shim, code, base, mapped)) >= 30

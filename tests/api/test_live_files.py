@@ -141,8 +141,10 @@ def attempt(read):
 
 def check(sample, i):
     if sample is not None:
-        assert sample.sample_id == i
-        assert (sample.data, sample.metadata) == expected(i), (i, sample)
+        assert (sample.sample_id, sample.data) == (i, expected(i)[0])
+        # Read when it is first asked for.
+        metadata = attempt(lambda: sample.metadata)
+        assert metadata is None or metadata == expected(i)[1], (i, metadata)
 
 for number, (what, change) in enumerate(changes.items()):
     print(what, file=sys.stderr, flush=True)

@@ -268,6 +268,12 @@ int unlinkat(int folder, const char *path, int flags) {
     return real(folder, path, flags);
 }
 
+int unlink(const char *path) {
+    REAL(int, "unlink", const char *);
+    FAIL(of_path("unlink", AT_FDCWD, path), -1);
+    return real(path);
+}
+
 int rmdir(const char *path) {
     REAL(int, "rmdir", const char *);
     FAIL(of_path("rmdir", AT_FDCWD, path), -1);
