@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import tempfile
 import textwrap
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests import support
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SOURCE = Path(__file__).resolve().parent.parent / "shim" / "faults.c"
 
@@ -21,9 +27,18 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if compiler is None:
         pytest.skip("needs a C compiler (cc) for the library that makes system calls fail")
     library = tmp_path_factory.mktemp("shim") / "faults.so"
-    command = [compiler, "-O1", "-shared", "-fPIC", "-o", library, SOURCE, "-ldl"]
+    command = [compiler, "-O1", "-shared", "-fPIC", "-o", str(library), str(SOURCE), "-ldl"]
     subprocess.run(command, check=True)  # noqa: S603 - the system's compiler on our own source
     return library
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Iterator[Path]:
+    """A base folder in memory where there is one: hundreds of writes need not reach a disk."""
+    memory = Path("/dev/shm")  # noqa: S108 - a folder of its own is made in it
+    place = memory if os.access(memory, os.W_OK) else tmp_path
+    with tempfile.TemporaryDirectory(prefix="faults-", dir=place) as folder:
+        yield Path(folder) / "base"
 
 
 START = """

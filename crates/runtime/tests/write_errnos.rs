@@ -367,7 +367,7 @@ fn a_process_without_descriptors_cleans_up() {
 fn with_few_descriptors<T>(act: impl FnOnce() -> T) -> T {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let before = getrlimit(Resource::Nofile);
-    let mut few = before.clone();
+    let mut few = before;
     few.current = Some(128);
     setrlimit(Resource::Nofile, few).unwrap();
     let result = act();
