@@ -24,6 +24,9 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 /// How long an interrupted write may take to clean up behind itself before the interrupt is raised all the same.
 const CLEAN_UP_LIMIT: Duration = Duration::from_secs(20);
 
+/// Sources that were read and are not stored yet, at most: each holds a few descriptors.
+const MAX_FINISHING: usize = 16;
+
 /// Python functions to call meanwhile.
 pub(crate) struct Callbacks<'py> {
     pub(crate) on_progress: Option<Bound<'py, PyAny>>,
@@ -153,6 +156,7 @@ impl Run<'_, '_> {
     fn all<'py>(&mut self, py: Python<'py>, jobs: &[Job<'py>]) -> PyResult<()> {
         for (index, (name, fingerprint, source)) in jobs.iter().enumerate() {
             self.current = index;
+            self.make_way(py)?;
             if let Some(writer) = self.begin(py, index, name, fingerprint.as_deref())? {
                 match self.feed(py, name, source, &writer) {
                     Ok(()) => {
@@ -179,6 +183,19 @@ impl Run<'_, '_> {
             self.tell_progress(py, false)?;
         }
         self.tell_progress(py, true)
+    }
+
+    /// Waits while too many sources are being stored. While space is short, waits for all of them: until they are
+    /// stored or have given back what they held.
+    fn make_way(&mut self, py: Python<'_>) -> PyResult<()> {
+        while self.finishing.len() >= MAX_FINISHING
+            || !self.finishing.is_empty() && py.detach(|| self.session.is_short_of_space())
+        {
+            self.collect(py, SIGNAL_INTERVAL);
+            py.check_signals()?;
+            self.tell_progress(py, false)?;
+        }
+        Ok(())
     }
 
     /// Claims the target, or finds an outcome without reading the source.
@@ -234,6 +251,7 @@ impl Run<'_, '_> {
         let mut started = false;
         loop {
             let waiting = self.profiled.then(Instant::now);
+            self.make_way(py)?;
             while !py.detach(|| writer.wait_for_room(SIGNAL_INTERVAL)) {
                 py.check_signals()?;
                 self.tell_progress(py, false)?;

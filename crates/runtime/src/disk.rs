@@ -6,7 +6,7 @@
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -152,11 +152,7 @@ fn attempt<T>(
 /// The error for a refused operation. Where space or quota is the cause it says how much was needed (`None`: one
 /// block of the file system) and how much is free.
 fn refused(operation: &'static str, path: &Path, needed: Option<u64>, source: io::Error) -> Error {
-    let full = matches!(
-        source.raw_os_error().map(Errno::from_raw_os_error),
-        Some(Errno::NOSPC | Errno::DQUOT)
-    );
-    let hint = if full {
+    let hint = if is_full(&source) {
         space_hint(path, needed)
     } else {
         String::new()
@@ -170,19 +166,11 @@ fn refused(operation: &'static str, path: &Path, needed: Option<u64>, source: io
 }
 
 fn space_hint(path: &Path, needed: Option<u64>) -> String {
-    let found = path.ancestors().find_map(|place| {
-        let place = if place.as_os_str().is_empty() {
-            Path::new(".")
-        } else {
-            place
-        };
-        rustix::fs::statvfs(place).ok()
-    });
-    match found {
+    match file_system_of(path) {
         Some(found) => format!(
             "; {} bytes needed, {} bytes free",
             needed.unwrap_or(found.f_frsize),
-            found.f_bavail.saturating_mul(found.f_frsize)
+            free_on(&found)
         ),
         None => {
             format!(
@@ -191,6 +179,35 @@ fn space_hint(path: &Path, needed: Option<u64>) -> String {
             )
         }
     }
+}
+
+/// What the system says of the file system that `path` is on, or would be on.
+fn file_system_of(path: &Path) -> Option<rustix::fs::StatVfs> {
+    path.ancestors().find_map(|place| {
+        let place = if place.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            place
+        };
+        rustix::io::retry_on_intr(|| rustix::fs::statvfs(place)).ok()
+    })
+}
+
+fn free_on(found: &rustix::fs::StatVfs) -> u64 {
+    found.f_bavail.saturating_mul(found.f_frsize)
+}
+
+/// Bytes that this user may still write below `path`; `None` where the system does not say.
+pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
+    file_system_of(path).map(|found| free_on(&found))
+}
+
+/// Whether an error says that space or quota is used up.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error().map(Errno::from_raw_os_error),
+        Some(Errno::NOSPC | Errno::DQUOT)
+    )
 }
 
 /// A new file that is written from front to back, with a head that may be written last.
@@ -570,13 +587,15 @@ fn remove_entries(
     use std::os::unix::ffi::OsStrExt;
 
     let mut first_error = Ok(());
-    for entry in Dir::read_from(&directory)? {
+    // One descriptor a level: this is also how a process that has run out of them cleans up.
+    let mut listing = Dir::new(directory)?;
+    while let Some(entry) = listing.read() {
         let entry = entry?;
         let name = Path::new(OsStr::from_bytes(entry.file_name().to_bytes()));
         if name == Path::new(".") || name == Path::new("..") || !ours(&below.join(name)) {
             continue;
         }
-        let removed = remove_entry(directory.as_fd(), path, below, name, ours);
+        let removed = remove_entry(listing.fd()?, path, below, name, ours);
         match removed {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 first_error = first_error.and(Err(error));
@@ -595,7 +614,9 @@ fn remove_entry(
     ours: &dyn Fn(&Path) -> bool,
 ) -> io::Result<()> {
     let full = path.join(name);
-    let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let found = rustix::io::retry_on_intr(|| {
+        rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
+    })?;
     if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
         let inner = open_dir(directory, name)?;
         remove_entries(inner, &full, &below.join(name), ours)?;

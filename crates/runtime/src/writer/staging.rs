@@ -5,13 +5,15 @@
 //! other place then, so it gets its name back if the swap is not completed. Looking at other folders, and making or removing one, happens under a lock
 //! on `tmp`, held for moments only. The lock spares work that would be lost; nothing is wrong where it can't be had.
 
-use std::ffi::OsStr;
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,6 +23,7 @@ use sha2::{Digest, Sha256};
 
 use crate::disk;
 use crate::error::{Error, Result};
+use crate::forked::PerProcess;
 use crate::writer::names::{TMP_DIR, fold_source_name};
 use crate::writer::owner::{Lock, Owner, Process, age_of, is_dead, is_worth_waiting_for, look_up};
 use crate::writer::target::is_cache_path;
@@ -35,6 +38,35 @@ const MAX_LABEL_BYTES: usize = 120;
 const TMP_PATIENCE: Duration = Duration::from_secs(2);
 /// How often a folder that vanishes while it is being made is made again.
 const ATTEMPTS: usize = 100;
+
+/// Descriptors kept for the removal of a staging folder: one for each level of folders.
+const SPARE_DESCRIPTORS: usize = 4;
+
+/// Names of the staging folders that writers of this process work in. One of this process that is not among them
+/// could not be removed.
+static IN_USE: PerProcess<Mutex<HashSet<OsString>>> = PerProcess::new(Mutex::default);
+
+/// A name in [`IN_USE`], while it lives.
+#[derive(Debug)]
+struct Listed(OsString);
+
+impl Listed {
+    fn new(name: String) -> Self {
+        let name = OsString::from(name);
+        in_use().insert(name.clone());
+        Self(name)
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        in_use().remove(&self.0);
+    }
+}
+
+fn in_use() -> MutexGuard<'static, HashSet<OsString>> {
+    IN_USE.get().lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 static COUNTER: AtomicU64 = AtomicU64::new(0);
 
@@ -183,10 +215,19 @@ impl Tmp {
                     continue;
                 }
                 Err(errno) => {
+                    if make {
+                        disk::remove_dir_if_empty(&path);
+                    }
+                    let plain =
+                        !matches!(errno, rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP);
+                    let hint = if plain {
+                        ""
+                    } else {
+                        "; the folder for unfinished caches must be a plain directory"
+                    };
                     return Err(Error::Io {
                         operation: "open",
-                        hint: "; the folder for unfinished caches must be a plain directory"
-                            .to_owned(),
+                        hint: hint.to_owned(),
                         path,
                         source: errno.into(),
                     });
@@ -236,7 +277,10 @@ impl Tmp {
                 continue;
             };
             let lock = try_lock(&folder);
-            let process = look_up(&owner, &here);
+            let process = match look_up(&owner, &here) {
+                Process::Running if owner == here && !in_use().contains(&name) => Process::Gone,
+                found => found,
+            };
             let _ours_now = (lock == Lock::Free).then(|| Locked {
                 folder,
                 pid: std::process::id(),
@@ -265,9 +309,9 @@ impl Tmp {
     pub(crate) fn stage(&self, base: &Path, name: &str) -> Result<Staging> {
         let owner = Owner::current();
         for _ in 0..ATTEMPTS {
-            let path = self
-                .path
-                .join(format!("{}.{}", label_of(name), owner.to_suffix(unique())));
+            let name = format!("{}.{}", label_of(name), owner.to_suffix(unique()));
+            let path = self.path.join(&name);
+            let listed = Listed::new(name);
             match disk::create_dir(&path) {
                 Ok(true) => {}
                 Ok(false) => continue,
@@ -285,6 +329,13 @@ impl Tmp {
                     return Err(Error::io("open", path, errno.into()));
                 }
             };
+            let spare = match spare_descriptors(&folder) {
+                Ok(spare) => spare,
+                Err(errno) => {
+                    disk::remove_dir_if_empty(&path);
+                    return Err(Error::io("open", path, errno.into()));
+                }
+            };
             // Without locks the owner in the folder's name, and in the end its age, have to do.
             try_lock(&folder);
             let pid = std::process::id();
@@ -293,6 +344,8 @@ impl Tmp {
                 base: base.to_path_buf(),
                 path,
                 lease,
+                spare,
+                _listed: listed,
                 pid,
             });
         }
@@ -303,6 +356,29 @@ impl Tmp {
     /// Removes `tmp` itself if nothing is in it.
     pub(crate) fn leave(self) {
         disk::remove_dir_if_empty(&self.path);
+    }
+}
+
+/// Descriptors of a staging folder for the day there are no others: a write that fails because the process has no
+/// descriptors left must be able to clean up.
+fn spare_descriptors(folder: &OwnedFd) -> rustix::io::Result<Vec<OwnedFd>> {
+    (0..SPARE_DESCRIPTORS)
+        .map(|_| rustix::io::fcntl_dupfd_cloexec(folder, 0))
+        .collect()
+}
+
+/// Gives a folder that can't be removed an owner that no process is. The next writer, of this process too, then takes
+/// it for what it is instead of waiting for a writer that is at work.
+fn disown(path: &Path) {
+    let name = path.file_name().and_then(OsStr::to_str);
+    if let Some((label, owner)) = name.and_then(Owner::split_name) {
+        let nobody = Owner {
+            start: owner.start.wrapping_add(1),
+            ..owner
+        };
+        let name = format!("{label}.{}", nobody.to_suffix(unique()));
+        // Where not even this works the folder is given up when this process ends.
+        let _ = disk::rename_dir_noreplace(path, &path.with_file_name(name));
     }
 }
 
@@ -343,6 +419,9 @@ pub(crate) struct Staging {
     base: PathBuf,
     path: PathBuf,
     lease: Option<Locked>,
+    spare: Vec<OwnedFd>,
+    // After the folder is gone, or could not be removed.
+    _listed: Listed,
     pid: u32,
 }
 
@@ -377,7 +456,10 @@ impl Drop for Staging {
             return;
         }
         // The lease ends with the folder: until then nobody takes it for dead.
-        let _ = discard(&self.base, &self.path);
+        self.spare.clear();
+        if discard(&self.base, &self.path).is_err() {
+            disown(&self.path);
+        }
         self.lease = None;
         if let Ok(Some(tmp)) = Tmp::enter(&self.base, false) {
             tmp.leave();
