@@ -231,3 +231,19 @@ def run(
     if check:
         assert done.returncode == 0, done.stdout + done.stderr
     return done
+
+
+def run_file(
+    program: Path, *arguments: object, timeout: float = PATIENCE
+) -> subprocess.CompletedProcess[str]:
+    """Runs a program out of a file to its end; shows what it wrote if it fails."""
+    done = subprocess.run(  # noqa: S603 - our own interpreter
+        [sys.executable, "-W", "error", str(program), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+        env=environment(),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done

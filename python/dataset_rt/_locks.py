@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 
 class ForkLock:
@@ -21,24 +17,13 @@ class ForkLock:
         self._pid = os.getpid()
         self._lock = threading.Lock()
 
-    def acquire(self, *, blocking: bool = True) -> bool:
-        """Takes the lock; without `blocking` returns False when another thread has it."""
+    def own(self) -> threading.Lock:
+        """The lock of this process, for a `with` statement.
+
+        That statement must take the interpreter's own lock: with an `__enter__` written in Python,
+        an interrupt could come between taking the lock and entering the block.
+        """
         if self._pid != os.getpid():
             self._pid = os.getpid()
             self._lock = threading.Lock()
-        return self._lock.acquire(blocking=blocking)
-
-    def release(self) -> None:
-        """Gives the lock back."""
-        self._lock.release()
-
-    def __enter__(self) -> None:
-        self.acquire()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.release()
+        return self._lock

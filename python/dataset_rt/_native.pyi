@@ -141,7 +141,11 @@ class NativeDataset:
     def set_epoch_len(self, epoch_len: int) -> None: ...
     def iterate(self) -> NativeIterator: ...
     def iterate_batches(self, batch_size: int, drop_last: bool) -> NativeBatchIterator: ...
-    def update(self, table: object, stream: int) -> tuple[int, int, int]:
+    @property
+    def overlay(self) -> Any:
+        """What the last `update` was given to keep; None before."""
+
+    def update(self, table: object, stream: int, overlay: object) -> tuple[int, int, int]:
         """Takes columns cache_id, sample_id, weight through `__arrow_c_stream__`.
 
         Returns how many distinct samples are active, how many rows repeat one, and how many samples are left out.

@@ -22,7 +22,7 @@ _said: set[tuple[str, str]] = set()
 def warn_unproven(outcomes: Sequence[NativeOutcome], *, stacklevel: int) -> None:
     """Warns once a process and cache; more than three caches of a call share one warning."""
     new: list[tuple[str, str, str]] = []
-    with _lock:
+    with _lock.own():
         for outcome in outcomes:
             if not outcome.unproven or outcome.path is None:
                 continue

@@ -125,8 +125,15 @@ def to_frame(table: object) -> pl.DataFrame:
 
 def identity_and_weight(frame: pl.DataFrame) -> pl.DataFrame:
     """Returns the three columns that the core takes."""
-    # Not `select`: it needs the thread pool of Polars, which a forked child has not.
-    return pl.DataFrame([frame.get_column(name) for name in (*IDENTITY, WEIGHT)])
+    return _in_one_piece([frame.get_column(name) for name in (*IDENTITY, WEIGHT)])
+
+
+def _in_one_piece(columns: Sequence[pl.Series]) -> pl.DataFrame:
+    """Returns a frame that Polars hands out without its thread pool, which a forked child has not.
+
+    `select` needs the pool, and so does a frame of several chunks when it becomes a stream.
+    """
+    return pl.DataFrame([column.rechunk() for column in columns])
 
 
 def lay_over(exported: pl.DataFrame, overlay: pl.DataFrame) -> pl.DataFrame:
@@ -152,7 +159,7 @@ def pack(frame: pl.DataFrame) -> bytes:
     """Returns a frame as a compressed Arrow stream."""
     buffer = io.BytesIO()
     # The stream form, not the file form: the latter needs the thread pool of Polars.
-    frame.write_ipc_stream(buffer, compression="zstd")
+    _in_one_piece(frame.get_columns()).write_ipc_stream(buffer, compression="zstd")
     return buffer.getvalue()
 
 

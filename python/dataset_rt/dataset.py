@@ -63,8 +63,6 @@ class CachedDataset:
     _native: NativeDataset
     _paths: tuple[Path, ...]
     _config: ReaderConfig
-    # Columns that the user's table has and the core doesn't keep; None while unedited.
-    _overlay: pl.DataFrame | None
     _lock: ForkLock
 
     def __init__(self, *_args: object, **_options: object) -> None:
@@ -79,7 +77,6 @@ class CachedDataset:
         self._runtime = runtime
         self._paths = tuple(paths)
         self._config = config
-        self._overlay = None
         self._lock = ForkLock()
         self._native = runtime._pool.open(  # noqa: SLF001 - the pool is the package's
             [str(path) for path in paths],
@@ -176,8 +173,14 @@ class CachedDataset:
             (Boolean, Int64, Float64 or String; null where a cache lacks the field), weight
             (Float64, 1.0 at first), then the further columns of the last `update_metadata`.
         """
-        with self._lock:
+        with self._lock.own():
             return self._table()
+
+    @property
+    def _overlay(self) -> pl.DataFrame | None:
+        """The table of the last update, in our form; None while unedited."""
+        overlay: pl.DataFrame | None = self._native.overlay
+        return overlay
 
     def _table(self) -> pl.DataFrame:
         overlay = self._overlay
@@ -227,9 +230,8 @@ class CachedDataset:
     def _update(self, metadata: object, stream: int, *, stacklevel: int) -> None:
         word = integer(stream, "stream", 0, MAX_U32)
         frame = normalise(metadata, self._native.schema(), stacklevel=stacklevel)
-        with self._lock:
-            kept, repeated, dropped = self._native.update(identity_and_weight(frame), word)
-            self._overlay = frame
+        with self._lock.own():
+            kept, repeated, dropped = self._native.update(identity_and_weight(frame), word, frame)
         _logger.info(
             "active table: %d rows, %d samples kept, %d rows repeat one, %d samples left out",
             frame.height,
@@ -253,12 +255,13 @@ class CachedDataset:
         return SizedTorchIterableDataset(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        with self._lock:
+        with self._lock.own():
             cursor = self._native.cursor()
             packed = None
-            if self._overlay is not None:
+            overlay = self._overlay
+            if overlay is not None:
                 exported = pl.DataFrame(self._native.export())
-                table = lay_over(exported, self._overlay)
+                table = lay_over(exported, overlay)
                 packed = pack(changed_columns(table, exported))
         identities = [info["identity"] for info in self._native.cache_info()]
         return _restore, (self._runtime, self._paths, identities, self._config, cursor, packed)
@@ -324,7 +327,6 @@ def _restore(
     next_position, epoch_len, stream = cursor
     if packed is not None:
         overlay = unpack(packed)
-        native.update(identity_and_weight(overlay), stream)
-        dataset._overlay = overlay  # noqa: SLF001 - one module
+        native.update(identity_and_weight(overlay), stream, overlay)
     native.set_cursor(next_position, epoch_len, stream)
     return dataset

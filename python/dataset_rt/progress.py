@@ -38,7 +38,7 @@ class WriteProgress:
 
     def __init__(self, total: int) -> None:
         self._state = _State(total)
-        self._owner = _bar_lock.acquire(blocking=False)
+        self._owner = _bar_lock.own().acquire(blocking=False)
         self._display: _Display | None = _display() if self._owner else None
 
     def update(self, snapshot: Mapping[str, Any]) -> None:
@@ -58,7 +58,7 @@ class WriteProgress:
         finally:
             if self._owner:
                 self._owner = False
-                _bar_lock.release()
+                _bar_lock.own().release()
 
     def _draw(self, *, last: bool) -> None:
         if self._display is None:

@@ -171,7 +171,7 @@ class DatasetRuntime:
         return CacheSourcesDatasetSuccess(dataset, results)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        with _lock:
+        with _lock.own():
             if self._token is None:
                 self._token = uuid.uuid4().hex
                 _shared[self._token] = self
@@ -186,7 +186,7 @@ _shared = weakref.WeakValueDictionary()
 
 def _shared_runtime(token: str, num_workers: int) -> DatasetRuntime:
     """Returns this process's copy of a pickled runtime."""
-    with _lock:
+    with _lock.own():
         runtime = _shared.get(token)
         if runtime is None:
             runtime = DatasetRuntime(num_workers=num_workers)

@@ -1,7 +1,7 @@
 //! `NativeDataset`: open caches, the active table and the sampling stream.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use dataset_rt_runtime::{BlockSizing, Cancel, Cursor, Dataset, Error, Pool, SampleRef};
 use pyo3::prelude::*;
@@ -32,6 +32,9 @@ pub(crate) struct NativeDataset {
     shared: Arc<Shared>,
     /// Samples that are read one by one keep no block alive, so one context serves them all.
     single: Arc<BlockContext>,
+    /// The table as the user gave it. Kept here, so that it changes in one step with what is drawn from: an interrupt
+    /// can come after every call from Python. Locked only while the interpreter is held, and never for long.
+    overlay: Mutex<Option<Py<PyAny>>>,
 }
 
 impl NativeDataset {
@@ -54,11 +57,16 @@ impl NativeDataset {
                 vocabulary,
             }),
             single,
+            overlay: Mutex::new(None),
         })
     }
 
     fn dataset(&self) -> &Dataset {
         &self.shared.dataset
+    }
+
+    fn overlay(&self) -> std::sync::MutexGuard<'_, Option<Py<PyAny>>> {
+        self.overlay.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn read_one(&self, py: Python<'_>, sample: SampleRef) -> PyResult<CachedSample> {
@@ -185,16 +193,32 @@ impl NativeDataset {
         py: Python<'_>,
         table: &Bound<'_, PyAny>,
         stream: u32,
+        overlay: Py<PyAny>,
     ) -> PyResult<(u64, u64, u64)> {
         let batches = import_stream(table)?;
-        let report = py
-            .detach(|| self.dataset().update(&batches, stream))
-            .into_py(py)?;
+        let prepared = detached(py, |cancel| {
+            self.dataset().prepare_update(&batches, stream, cancel)
+        })?;
+        // From here on nothing looks for signals. The state of a dataset is locked only while the interpreter is held,
+        // so that no other thread has it at the moment of a fork.
+        let committed = self.dataset().commit_update(prepared);
+        let old = self.overlay().replace(overlay);
+        drop(old);
+        let report = py.detach(move || {
+            drop(batches);
+            committed.report()
+        });
         Ok((report.kept, report.duplicated, report.dropped))
     }
 
+    #[getter(overlay)]
+    fn kept_overlay(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.overlay().as_ref().map(|overlay| overlay.clone_ref(py))
+    }
+
     fn export(&self, py: Python<'_>) -> PyResult<NativeTable> {
-        let batches = py.detach(|| self.dataset().export()).into_py(py)?;
+        let table = self.dataset().table();
+        let batches = detached(py, |cancel| self.dataset().export_table(&table, cancel))?;
         NativeTable::new(batches)
     }
 
@@ -211,15 +235,16 @@ impl NativeDataset {
     fn take(&self, py: Python<'_>, rows: &Bound<'_, PyBytes>) -> PyResult<NativeBatch> {
         release_abandoned(py);
         let rows = int64_values(rows.as_bytes());
+        let table = self.dataset().table();
         let plan = py
             .detach(|| {
                 let samples = rows
                     .iter()
                     .map(|&row| {
-                        let len = self.dataset().active_rows();
+                        let len = table.len();
                         let row =
                             u64::try_from(row).map_err(|_| Error::Index { index: row, len })?;
-                        self.dataset().active_sample(row)
+                        table.row(row)
                     })
                     .collect::<Result<Vec<_>, _>>()?;
                 self.dataset().read(samples, false)

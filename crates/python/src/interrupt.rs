@@ -6,7 +6,7 @@ use std::time::Duration;
 use dataset_rt_runtime::{Cancel, Error};
 use pyo3::prelude::*;
 
-use crate::error::to_py;
+use crate::error::CallError;
 
 /// How often a wait looks for signals.
 pub(crate) const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
@@ -17,6 +17,14 @@ pub(crate) fn detached<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&Cancel) -> Result<T, Error> + Send,
 ) -> PyResult<T> {
+    interruptible(py, work).map_err(|error| error.into_py(py))
+}
+
+/// As [`detached`], but tells what a signal handler raised from what went wrong.
+pub(crate) fn interruptible<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce(&Cancel) -> Result<T, Error> + Send,
+) -> Result<T, CallError> {
     let raised = Arc::new(Mutex::new(None::<PyErr>));
     let seen = raised.clone();
     let cancel = Cancel::with_probe(move || {
@@ -32,6 +40,6 @@ pub(crate) fn detached<T: Send>(
     });
     py.detach(|| work(&cancel)).map_err(|error| {
         let raised = raised.lock().ok().and_then(|mut raised| raised.take());
-        raised.unwrap_or_else(|| to_py(py, error))
+        raised.map_or(CallError::Runtime(error), CallError::Python)
     })
 }

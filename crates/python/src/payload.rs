@@ -5,38 +5,53 @@
 //! list that the next call from Python empties.
 
 use std::ptr::NonNull;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use dataset_rt_runtime::PayloadBuffers;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// References given up by threads that don't hold the interpreter.
-static ABANDONED: Mutex<Vec<Py<PyAny>>> = Mutex::new(Vec::new());
-/// Whether `ABANDONED` may hold something: spares the lock on the usual path.
-static ANY_ABANDONED: AtomicBool = AtomicBool::new(false);
+/// References given up by threads that don't hold the interpreter: a list that grows at its head. There is no lock,
+/// since a thread of the parent might hold it at a fork.
+static ABANDONED: AtomicPtr<Abandoned> = AtomicPtr::new(std::ptr::null_mut());
+
+struct Abandoned {
+    _objects: Vec<Py<PyAny>>,
+    next: *mut Abandoned,
+}
 
 /// Gives up references from any thread; they are released by the next [`release_abandoned`].
 pub(crate) fn abandon(objects: impl IntoIterator<Item = Py<PyAny>>) {
-    if let Ok(mut list) = ABANDONED.lock() {
-        list.extend(objects);
-        ANY_ABANDONED.store(!list.is_empty(), Ordering::Release);
+    let entry = Box::into_raw(Box::new(Abandoned {
+        _objects: objects.into_iter().collect(),
+        next: std::ptr::null_mut(),
+    }));
+    let mut head = ABANDONED.load(Ordering::Relaxed);
+    loop {
+        // SAFETY: the entry is ours alone until it is the head.
+        #[allow(unsafe_code)]
+        unsafe {
+            (*entry).next = head;
+        }
+        match ABANDONED.compare_exchange_weak(head, entry, Ordering::Release, Ordering::Relaxed) {
+            Ok(_) => return,
+            Err(now) => head = now,
+        }
     }
 }
 
 /// Releases what other threads gave up. Call where the interpreter is held and no lock of ours is.
 pub(crate) fn release_abandoned(_py: Python<'_>) {
-    if ANY_ABANDONED.load(Ordering::Acquire) {
-        let objects = match ABANDONED.lock() {
-            Ok(mut list) => {
-                ANY_ABANDONED.store(false, Ordering::Release);
-                std::mem::take(&mut *list)
-            }
-            Err(_) => return,
-        };
-        drop(objects);
+    if ABANDONED.load(Ordering::Relaxed).is_null() {
+        return;
+    }
+    let mut next = ABANDONED.swap(std::ptr::null_mut(), Ordering::Acquire);
+    while !next.is_null() {
+        // SAFETY: made by Box::into_raw above; the swap took the whole list, so that nobody else has it.
+        #[allow(unsafe_code)]
+        let entry = unsafe { Box::from_raw(next) };
+        next = entry.next;
     }
 }
 

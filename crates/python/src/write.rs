@@ -11,8 +11,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::config::write_options;
-use crate::error::{IntoPyResult, to_py};
-use crate::interrupt::SIGNAL_INTERVAL;
+use crate::error::{CallError, IntoPyResult, to_py};
+use crate::interrupt::{SIGNAL_INTERVAL, interruptible};
 use crate::payload::release_abandoned;
 use crate::source::Puller;
 
@@ -21,8 +21,9 @@ pub(crate) type Job<'py> = (String, Option<String>, Bound<'py, PyAny>);
 
 /// How often progress is told.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
-/// How long an interrupted write may take to clean up behind itself before the interrupt is raised all the same.
-const CLEAN_UP_LIMIT: Duration = Duration::from_secs(20);
+/// How long an interrupted write may take to clean up behind itself before the interrupt is raised all the same: a disk
+/// that hangs must not hang the caller. Workers then finish the cleaning when the disk answers.
+const CLEAN_UP_LIMIT: Duration = Duration::from_secs(5);
 
 /// Sources that were read and are not stored yet, at most: each holds a few descriptors.
 const MAX_FINISHING: usize = 16;
@@ -111,11 +112,7 @@ pub(crate) fn write(
     drop(run);
     if result.is_err() {
         cancel.cancel();
-        let deadline = Instant::now() + CLEAN_UP_LIMIT;
-        for Finishing { writer, .. } in &finishing {
-            writer.abort("interrupted");
-            py.detach(|| writer.wait(deadline.saturating_duration_since(Instant::now())));
-        }
+        clean_up(py, &finishing);
     }
     release_abandoned(py);
     let written = match &profile {
@@ -130,6 +127,22 @@ pub(crate) fn write(
             outcome.ok_or_else(|| to_py(py, Error::Internal("a source has no outcome".to_owned())))
         })
         .collect()
+}
+
+/// Gives up what is not stored yet, and waits until it has left nothing behind. A second interrupt ends the wait.
+fn clean_up(py: Python<'_>, finishing: &[Finishing]) {
+    for Finishing { writer, .. } in finishing {
+        writer.abort("interrupted");
+    }
+    let deadline = Instant::now() + CLEAN_UP_LIMIT;
+    for Finishing { writer, .. } in finishing {
+        while py.detach(|| writer.wait(SIGNAL_INTERVAL)).is_none() {
+            // The first interrupt is raised already; what a second one raises says no more.
+            if py.check_signals().is_err() || Instant::now() >= deadline {
+                return;
+            }
+        }
+    }
 }
 
 struct Finishing {
@@ -171,7 +184,7 @@ impl Run<'_, '_> {
                             return Err(error);
                         }
                         // What a worker met came first and is the reason.
-                        self.settle_failed(py, index, &writer, error)?;
+                        self.settle_failed(py, index, writer, error)?;
                     }
                 }
             }
@@ -208,7 +221,9 @@ impl Run<'_, '_> {
     ) -> PyResult<Option<SourceWriter>> {
         let mut told = false;
         loop {
-            match py.detach(|| self.session.begin(name, fingerprint)) {
+            // Comparing a whole cache with its checksums takes a while.
+            let session = self.session;
+            match interruptible(py, |cancel| session.begin_with(name, fingerprint, cancel)) {
                 Ok(Begin::Write(writer)) => return Ok(Some(writer)),
                 Ok(Begin::Reuse(reused)) => {
                     self.outcomes[index] = Some(NativeOutcome {
@@ -230,7 +245,8 @@ impl Run<'_, '_> {
                     py.check_signals()?;
                     self.collect(py, Duration::ZERO);
                 }
-                Err(error) => {
+                Err(CallError::Python(raised)) => return Err(raised),
+                Err(CallError::Runtime(error)) => {
                     let error = to_py(py, error);
                     self.outcomes[index] = Some(NativeOutcome::failed(py, error));
                     return Ok(None);
@@ -297,11 +313,14 @@ impl Run<'_, '_> {
         &mut self,
         py: Python<'_>,
         index: usize,
-        writer: &SourceWriter,
+        writer: SourceWriter,
         error: PyErr,
     ) -> PyResult<()> {
         while py.detach(|| writer.wait(SIGNAL_INTERVAL)).is_none() {
-            py.check_signals()?;
+            if let Err(interrupt) = py.check_signals() {
+                self.finishing.push(Finishing { job: index, writer });
+                return Err(interrupt);
+            }
         }
         self.outcomes[index] = Some(NativeOutcome::failed(py, error));
         Ok(())

@@ -163,6 +163,17 @@ impl ActiveTable {
         Some(self.numbering.sample(self.number(row)?))
     }
 
+    /// The sample of a row.
+    ///
+    /// # Errors
+    /// [`Error::Index`] past the end.
+    pub fn row(&self, row: u64) -> Result<SampleRef> {
+        self.sample(row).ok_or_else(|| Error::Index {
+            index: i64::try_from(row).unwrap_or(i64::MAX),
+            len: self.len,
+        })
+    }
+
     /// The weight of a row, `None` past the end.
     pub fn weight(&self, row: u64) -> Option<f64> {
         match &self.weights {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::error::{Error, Result};
 
 /// How often a probe is asked: often enough for a key press, seldom enough to cost nothing.
-const PROBE_INTERVAL: Duration = Duration::from_millis(50);
+pub(crate) const PROBE_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A shared flag: once set it stays set.
 #[derive(Clone, Default)]

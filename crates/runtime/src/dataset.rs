@@ -109,6 +109,30 @@ pub struct Cursor {
     pub stream: u32,
 }
 
+/// A table that was checked and is not in place yet.
+#[derive(Debug)]
+pub struct PreparedUpdate {
+    table: Arc<ActiveTable>,
+    sampler: Arc<Sampler>,
+    stream: u32,
+}
+
+/// A table that was put in place, and the one before it.
+#[derive(Debug)]
+pub struct CommittedUpdate {
+    table: Arc<ActiveTable>,
+    before: Arc<ActiveTable>,
+    /// Dropped with this, where it may take its time.
+    _old_sampler: Arc<Sampler>,
+}
+
+impl CommittedUpdate {
+    /// How the table changed. Counts rows, so that it takes a moment for large tables.
+    pub fn report(&self) -> UpdateReport {
+        self.table.report(&self.before)
+    }
+}
+
 struct State {
     table: Arc<ActiveTable>,
     sampler: Arc<Sampler>,
@@ -279,22 +303,53 @@ impl Dataset {
     /// # Errors
     /// [`Error::Table`] with column, row and value for whatever is wrong; nothing has changed then.
     pub fn update(&self, batches: &[RecordBatch], stream: u32) -> Result<UpdateReport> {
-        let table = Arc::new(ActiveTable::parse(
-            self.loaded.numbering().clone(),
-            batches,
-        )?);
+        let prepared = self.prepare_update(batches, stream, &Cancel::new())?;
+        Ok(self.commit_update(prepared).report())
+    }
+
+    /// The first part of [`Dataset::update`]: checks everything and changes nothing.
+    ///
+    /// # Errors
+    /// Those of [`Dataset::update`], and [`Error::Interrupted`].
+    pub fn prepare_update(
+        &self,
+        batches: &[RecordBatch],
+        stream: u32,
+        cancel: &Cancel,
+    ) -> Result<PreparedUpdate> {
+        let numbering = self.loaded.numbering().clone();
+        let table = Arc::new(ActiveTable::parse(numbering, batches, cancel)?);
+        cancel.check()?;
         let sampler = Arc::new(sampler(&self.options, &table, stream)?);
-        let (before, _old) = {
-            let mut state = self.state();
-            state.cursor = Cursor {
-                next: 0,
-                stream,
-                ..state.cursor
-            };
-            let old = std::mem::replace(&mut state.sampler, sampler);
-            (std::mem::replace(&mut state.table, table.clone()), old)
+        cancel.check()?;
+        Ok(PreparedUpdate {
+            table,
+            sampler,
+            stream,
+        })
+    }
+
+    /// The second part of [`Dataset::update`]: puts a prepared table in place, at once.
+    pub fn commit_update(&self, prepared: PreparedUpdate) -> CommittedUpdate {
+        let PreparedUpdate {
+            table,
+            sampler,
+            stream,
+        } = prepared;
+        let mut state = self.state();
+        state.cursor = Cursor {
+            next: 0,
+            stream,
+            ..state.cursor
         };
-        Ok(table.report(&before))
+        let old_sampler = std::mem::replace(&mut state.sampler, sampler);
+        let before = std::mem::replace(&mut state.table, table.clone());
+        drop(state);
+        CommittedUpdate {
+            table,
+            before,
+            _old_sampler: old_sampler,
+        }
     }
 
     /// How the next window draws.
@@ -339,8 +394,20 @@ impl Dataset {
     /// # Errors
     /// [`Error::Damaged`] for metadata that can't be read.
     pub fn export(&self) -> Result<Vec<RecordBatch>> {
+        self.export_table(&self.table(), &Cancel::new())
+    }
+
+    /// The same for a table that [`Dataset::table`] gave out earlier.
+    ///
+    /// # Errors
+    /// Those of [`Dataset::export`], and [`Error::Interrupted`].
+    pub fn export_table(
+        &self,
+        table: &Arc<ActiveTable>,
+        cancel: &Cancel,
+    ) -> Result<Vec<RecordBatch>> {
         mapped::ensure_guard();
-        export::table(&self.pool, &self.loaded, &self.table())
+        export::table(&self.pool, &self.loaded, table, cancel)
     }
 
     /// The columns `cache_id`, `sample_id` and `weight` of the active table.
@@ -428,11 +495,7 @@ impl Dataset {
     /// # Errors
     /// [`Error::Index`] past the end.
     pub fn active_sample(&self, row: u64) -> Result<SampleRef> {
-        let table = self.table();
-        table.sample(row).ok_or_else(|| Error::Index {
-            index: i64::try_from(row).unwrap_or(i64::MAX),
-            len: table.len(),
-        })
+        self.table().row(row)
     }
 
     /// The sample of a cache, active or not.

@@ -17,6 +17,7 @@ use arrow_schema::{ArrowError, DataType, Field as ArrowField, Schema as ArrowSch
 use dataset_rt_format::{Field, FieldType};
 
 use crate::active::{ActiveTable, CACHE_ID, SAMPLE_ID, SampleRef, WEIGHT};
+use crate::cancel::{Cancel, PROBE_INTERVAL};
 use crate::error::{Error, Result};
 use crate::mapped;
 use crate::pool::Pool;
@@ -32,11 +33,12 @@ pub(crate) fn table(
     pool: &Pool,
     loaded: &Arc<Loaded>,
     table: &Arc<ActiveTable>,
+    cancel: &Cancel,
 ) -> Result<Vec<RecordBatch>> {
     let schema = table_schema(loaded.fields());
     let chunks = chunks(loaded, table);
     let (loaded, table, shared) = (loaded.clone(), table.clone(), chunks.clone());
-    let batches = shared_work(pool, chunks.len(), move |at| {
+    let batches = shared_work(pool, chunks.len(), cancel, move |at| {
         mapped::ensure_guard();
         let mut batches = Vec::new();
         if let Some(rows) = shared.get(at) {
@@ -134,10 +136,11 @@ struct Done<T> {
 }
 
 /// Runs `work` for `0 .. count` on the caller's thread and on workers that get to it, and returns the results in
-/// order. The caller waits only for what a worker has begun.
+/// order. The caller waits only for what a worker has begun, and not even for that once it is asked to stop.
 fn shared_work<T: Send + 'static>(
     pool: &Pool,
     count: usize,
+    cancel: &Cancel,
     work: impl Fn(usize) -> Result<T> + Send + Sync + 'static,
 ) -> Result<Vec<T>> {
     let results = (0..count).map(|_| None).collect();
@@ -150,38 +153,45 @@ fn shared_work<T: Send + 'static>(
         changed: Condvar::new(),
     });
     let shared_by_jobs = shared.clone();
+    // One piece; false when there was none left.
     let run = Arc::new(move || {
-        loop {
-            let at = shared_by_jobs.next.fetch_add(1, Ordering::Relaxed);
-            if at >= count {
-                return;
-            }
-            let result = catch_unwind(AssertUnwindSafe(|| work(at)))
-                .unwrap_or_else(|_| Err(Error::Internal("exporting metadata panicked".to_owned())));
-            let mut done = shared_by_jobs
-                .done
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            if let Some(place) = done.results.get_mut(at) {
-                *place = Some(result);
-            }
-            done.missing -= 1;
-            if done.missing == 0 {
-                shared_by_jobs.changed.notify_all();
-            }
+        let at = shared_by_jobs.next.fetch_add(1, Ordering::Relaxed);
+        if at >= count {
+            return false;
         }
+        let result = catch_unwind(AssertUnwindSafe(|| work(at)))
+            .unwrap_or_else(|_| Err(Error::Internal("exporting metadata panicked".to_owned())));
+        let mut done = shared_by_jobs
+            .done
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = done.results.get_mut(at) {
+            *place = Some(result);
+        }
+        done.missing -= 1;
+        if done.missing == 0 {
+            shared_by_jobs.changed.notify_all();
+        }
+        true
     });
     for _ in 0..pool.num_workers().min(count.saturating_sub(1)) {
         let run = run.clone();
-        pool.submit(move || run())?;
+        pool.submit(move || while run() {})?;
     }
-    run();
+    let stop = |error| {
+        // Nobody takes another piece.
+        shared.next.store(count, Ordering::Relaxed);
+        error
+    };
+    while run() {
+        cancel.check().map_err(stop)?;
+    }
     let mut done = shared.done.lock().unwrap_or_else(PoisonError::into_inner);
     while done.missing > 0 {
-        done = shared
-            .changed
-            .wait(done)
-            .unwrap_or_else(PoisonError::into_inner);
+        let waited = shared.changed.wait_timeout(done, PROBE_INTERVAL);
+        drop(waited);
+        cancel.check()?;
+        done = shared.done.lock().unwrap_or_else(PoisonError::into_inner);
     }
     let lost = || {
         Err(Error::Internal(

@@ -21,7 +21,7 @@ mod writer;
 
 pub use active::{ActiveTable, SampleRef, UpdateReport};
 pub use cancel::Cancel;
-pub use dataset::{Cursor, Dataset, ReaderOptions, Window};
+pub use dataset::{CommittedUpdate, Cursor, Dataset, PreparedUpdate, ReaderOptions, Window};
 pub use error::{Error, Fault, Result};
 pub use pool::{MAX_WORKERS, Pool};
 pub use reader::{

@@ -2,6 +2,7 @@
 //!
 //! A job never waits for another job, so that one worker is enough for everything. Workers never touch Python.
 
+use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -26,7 +27,8 @@ pub struct Pool {
 /// chain: threads don't survive a fork, and the parent's queue may have been locked at that moment.
 struct Threads {
     pid: u32,
-    jobs: Sender<Job>,
+    /// Dropped in its own process alone: hanging up takes a lock, which a thread of the parent may have held.
+    jobs: ManuallyDrop<Sender<Job>>,
     after_fork: OnceLock<Arc<Threads>>,
 }
 
@@ -99,9 +101,19 @@ impl Threads {
         }
         Ok(Self {
             pid: std::process::id(),
-            jobs,
+            jobs: ManuallyDrop::new(jobs),
             after_fork: OnceLock::new(),
         })
+    }
+}
+
+impl Drop for Threads {
+    #[allow(unsafe_code)] // The one way to keep a field from being dropped in a child.
+    fn drop(&mut self) {
+        if self.pid == std::process::id() {
+            // SAFETY: not used again, this is the drop.
+            unsafe { ManuallyDrop::drop(&mut self.jobs) };
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 
 use super::{ActiveTable, Numbering, Rows, Weights};
+use crate::cancel::Cancel;
 use crate::error::{Error, Fault, Result};
 
 /// Name of the column with the position of a row's cache.
@@ -28,8 +29,12 @@ impl ActiveTable {
     ///
     /// # Errors
     /// [`Error::Table`] for a missing column, a type that is not accepted, a null, a sample that does not exist, a
-    /// weight that is not a finite number above 0, or no rows at all.
-    pub(crate) fn parse(numbering: Arc<Numbering>, batches: &[RecordBatch]) -> Result<Self> {
+    /// weight that is not a finite number above 0, or no rows at all; [`Error::Interrupted`].
+    pub(crate) fn parse(
+        numbering: Arc<Numbering>,
+        batches: &[RecordBatch],
+        cancel: &Cancel,
+    ) -> Result<Self> {
         let len: usize = batches.iter().map(RecordBatch::num_rows).sum();
         // A list of row numbers is no shorter than a table that is all samples in order, so look for that first.
         let mut rows = RowList::new(&numbering, len);
@@ -40,9 +45,13 @@ impl ActiveTable {
         };
         let mut base = 0;
         for batch in batches {
+            cancel.check()?;
             let caches = integers(batch, CACHE_ID, base)?;
             let samples = integers(batch, SAMPLE_ID, base)?;
+            cancel.check()?;
             rows.extend(&numbering, &caches, &samples, base)?;
+            drop((caches, samples));
+            cancel.check()?;
             weights.extend(&floats(batch, base)?, base)?;
             base += batch.num_rows() as u64;
         }

@@ -3,6 +3,8 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, UInt64Array};
 
+use crate::cancel::Cancel;
+
 use super::{ActiveTable, Numbering, Rows, SampleRef, UpdateReport, Weights};
 
 fn batch(rows: &[(u64, u64, f64)]) -> RecordBatch {
@@ -44,7 +46,7 @@ fn wide_rows_and_reports_over_billions_of_samples() {
     let numbering = Arc::new(Numbering::new([1 << 33, 5]).unwrap());
     let all = ActiveTable::all(numbering.clone());
     let rows = [(1, 4, 1.0), (0, (1 << 33) - 1, 1.0), (1, 4, 1.0)];
-    let table = ActiveTable::parse(numbering.clone(), &[batch(&rows)]).unwrap();
+    let table = ActiveTable::parse(numbering.clone(), &[batch(&rows)], &Cancel::new()).unwrap();
     assert!(matches!(table.rows, Rows::Wide(_)));
     let mut samples = Vec::new();
     table.samples_of(&[2, 1, 0], &mut samples);
@@ -61,7 +63,7 @@ fn wide_rows_and_reports_over_billions_of_samples() {
         dropped: total - 2,
     };
     assert_eq!(table.report(&all), report);
-    let next = ActiveTable::parse(numbering, &[batch(&[(1, 4, 1.0)])]).unwrap();
+    let next = ActiveTable::parse(numbering, &[batch(&[(1, 4, 1.0)])], &Cancel::new()).unwrap();
     let report = UpdateReport {
         rows: 1,
         kept: 1,
@@ -76,7 +78,9 @@ fn nothing_is_stored_for_rows_in_order_and_equal_weights() {
     let numbering = Arc::new(Numbering::new([2, 2]).unwrap());
     let head = [(0, 0, 1.0), (0, 1, 1.0)];
     let tail = [(1, 0, 1.0), (1, 1, 1.0)];
-    let parse = |batches: &[RecordBatch]| ActiveTable::parse(numbering.clone(), batches).unwrap();
+    let parse = |batches: &[RecordBatch]| {
+        ActiveTable::parse(numbering.clone(), batches, &Cancel::new()).unwrap()
+    };
     let table = parse(&[batch(&head), batch(&tail)]);
     assert!(!table.is_edited() && matches!(table.rows, Rows::All));
     // The order breaks in a later batch, or the table ends early.
@@ -97,4 +101,13 @@ fn nothing_is_stored_for_rows_in_order_and_equal_weights() {
     let table = parse(&[batch(&head), batch(&twos[2..])]);
     let weights: Vec<_> = (0..4).map(|row| table.weight(row).unwrap()).collect();
     assert_eq!(weights, [1.0, 1.0, 2.0, 2.0]);
+}
+
+#[test]
+fn an_interrupt_ends_the_check_of_a_table() {
+    let numbering = Arc::new(Numbering::new([2]).unwrap());
+    let cancel = Cancel::new();
+    cancel.cancel();
+    let parsed = ActiveTable::parse(numbering, &[batch(&[(0, 0, 1.0)])], &cancel);
+    assert!(matches!(parsed, Err(crate::error::Error::Interrupted)));
 }

@@ -1,8 +1,9 @@
 //! The prefetching stream of blocks: one hand-off a block of samples, not one a sample.
 //!
 //! A block goes through planning (which samples, where, how long), allocation of its payload memory by the consumer,
-//! filling, and delivery in order. Planning and filling are tasks that a worker takes; the consumer takes the task of
-//! the front block itself when nobody has, so that one busy worker, or none, is enough. No task waits for anything.
+//! filling, and delivery in order. Planning and filling are tasks that a worker takes. The consumer takes the task of
+//! the front block itself when nobody has and it is a matter of memory alone; what may have to wait for a disk is for
+//! the workers, since a consumer that hangs in a read can't look for signals. No task waits for another.
 //!
 //! How many blocks are in flight adapts: few while the consumer finds its blocks ready (memory stays warm in the
 //! processor's cache), up to the limit once the consumer has had to wait for slow storage or comes in bursts.
@@ -31,8 +32,6 @@ pub const MAX_PREFETCH_BYTES: u64 = 64 << 20;
 pub const MAX_BLOCK_SAMPLES: u64 = 512;
 /// Payload bytes that an adaptive block aims at.
 pub const MAX_BLOCK_BYTES: u64 = 1 << 20;
-/// A consumer leaves reading from storage to the workers for so long.
-const PATIENCE: Duration = Duration::from_millis(5);
 /// A consumer that slept this long would have been served by more blocks in flight.
 const STARVED: Duration = Duration::from_millis(1);
 /// So many blocks delivered without a sleep, and fewer are kept in flight again.
@@ -54,6 +53,8 @@ pub(crate) trait BlockSource: Send + Sync + 'static {
 
     /// Finds the samples of positions `first .. first + count` of the stream. Problems are part of the work.
     fn plan(&self, first: u64, count: u64, columns: bool) -> Self::Work;
+    /// Whether planning these positions will most likely be quick, so that the consumer may do it.
+    fn plans_quickly(&self, first: u64, count: u64) -> bool;
     /// Payload lengths of a planned block; 0 for a sample that can't be read.
     fn lengths(work: &Self::Work) -> &[u32];
     /// Whether filling the block is copying alone, so that the consumer may do it.
@@ -445,7 +446,7 @@ pub(crate) struct StreamWaiter<S: BlockSource, B: PayloadBuffers> {
 
 impl<S: BlockSource, B: PayloadBuffers> StreamWaiter<S, B> {
     /// Returns once the front block needs the consumer, or after `timeout`. A front block that nobody has taken yet
-    /// and that is resident is planned or filled right here.
+    /// is planned or filled right here if that asks nothing of a disk.
     pub(crate) fn wait(&self, timeout: Duration) {
         let Some(shared) = self.shared.upgrade() else {
             return;
@@ -457,17 +458,13 @@ impl<S: BlockSource, B: PayloadBuffers> StreamWaiter<S, B> {
             let Some(front) = state.entries.front_mut() else {
                 break;
             };
-            let patience = match &front.stage {
+            let quick = match &front.stage {
                 Stage::Ready(_) | Stage::Lost | Stage::Planned(_) => break,
-                Stage::Taken => timeout,
-                Stage::Unplanned => Duration::ZERO,
-                Stage::Allocated(work, _) if S::is_resident(work) => Duration::ZERO,
-                // Reading from the disk is for the workers, unless they are all at something else.
-                Stage::Allocated(..) => PATIENCE,
+                Stage::Taken => false,
+                Stage::Unplanned => shared.source.plans_quickly(front.first, front.count),
+                Stage::Allocated(work, _) => S::is_resident(work),
             };
-            if slept >= patience
-                && let Some(task) = Shared::<S, B>::claim(front)
-            {
+            if quick && let Some(task) = Shared::<S, B>::claim(front) {
                 drop(state);
                 mapped::ensure_guard();
                 shared.run(task);
@@ -481,9 +478,7 @@ impl<S: BlockSource, B: PayloadBuffers> StreamWaiter<S, B> {
                 break;
             };
             state.waiting += 1;
-            let waited = shared
-                .changed
-                .wait_timeout(state, left.min(patience.max(PATIENCE)));
+            let waited = shared.changed.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
             state.waiting -= 1;
             slept += now.elapsed();

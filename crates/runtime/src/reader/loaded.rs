@@ -81,6 +81,11 @@ impl Loaded {
         self.verify_payloads
     }
 
+    /// Whether the last block that was planned was found in memory: then the index is there too, most likely.
+    pub(crate) fn is_warm(&self) -> bool {
+        self.warm.load(Ordering::Relaxed) > 0
+    }
+
     /// Mean length of a payload in bytes.
     pub(crate) fn mean_payload(&self) -> u64 {
         let bytes = self

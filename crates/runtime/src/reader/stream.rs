@@ -96,6 +96,14 @@ impl BlockSource for Source {
         self.loaded.plan(samples, columns, true)
     }
 
+    fn plans_quickly(&self, first: u64, count: u64) -> bool {
+        let drawn = match &self.order {
+            Order::Drawn(_, sampler) => sampler.is_prepared(first, count),
+            Order::Listed(_) => true,
+        };
+        drawn && self.loaded.is_warm()
+    }
+
     fn lengths(work: &Work) -> &[u32] {
         &work.lengths
     }

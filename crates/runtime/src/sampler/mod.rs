@@ -232,6 +232,18 @@ impl Sampler {
         }
     }
 
+    /// Whether [`fill`](Self::fill) of these positions has nothing left to make first. Never waits.
+    pub fn is_prepared(&self, start: u64, count: u64) -> bool {
+        match &self.plan {
+            Plan::Ordered | Plan::Permutation(_) => true,
+            Plan::Weighted(weighted) => weighted.is_prepared(),
+            Plan::WeightedOrder(order) => {
+                let last = start.saturating_add(count.saturating_sub(1));
+                (start / self.rows..=last / self.rows).all(|pass| order.is_prepared(pass))
+            }
+        }
+    }
+
     /// Where in a pass a row comes: the position is `pass * rows + place`. None where a row has no one place, in draws
     /// with replacement, and for a row that there is not. A search through the order in the weighted order; no search
     /// in the others.

@@ -51,15 +51,26 @@ impl Weighted {
         }
     }
 
+    /// Whether the table is there, or none is needed.
+    pub(super) fn is_prepared(&self) -> bool {
+        match &self.chances {
+            Chances::Equal(_) => true,
+            Chances::Tickets { table, .. } => Self::cell(table).get().is_some(),
+        }
+    }
+
+    fn cell(table: &PerProcess<OnceLock<Arc<TicketTable>>>) -> &OnceLock<Arc<TicketTable>> {
+        table.get(|parent| match parent.get() {
+            Some(table) => OnceLock::from(table.clone()),
+            None => OnceLock::new(),
+        })
+    }
+
     fn table<'a>(
         weights: &[f64],
         table: &'a PerProcess<OnceLock<Arc<TicketTable>>>,
     ) -> &'a TicketTable {
-        let cell = table.get(|parent| match parent.get() {
-            Some(table) => OnceLock::from(table.clone()),
-            None => OnceLock::new(),
-        });
-        cell.get_or_init(|| Arc::new(TicketTable::new(weights)))
+        Self::cell(table).get_or_init(|| Arc::new(TicketTable::new(weights)))
     }
 
     /// Rows of the positions from `start` on.

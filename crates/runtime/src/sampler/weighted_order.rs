@@ -96,6 +96,13 @@ impl WeightedOrder {
         self.order(&slot, pass);
     }
 
+    /// Whether the order of a pass is there. Doesn't count as a use of it.
+    pub(super) fn is_prepared(&self, pass: u64) -> bool {
+        lock(self.kept.get(inherit))
+            .iter()
+            .any(|(kept, order)| *kept == pass && order.get().is_some())
+    }
+
     fn order<'a>(&self, slot: &'a OnceLock<Order>, pass: u64) -> &'a Order {
         slot.get_or_init(|| {
             let races = self.races(pass);

@@ -128,7 +128,11 @@ impl Commit {
             }
             decision = self
                 .session
-                .look(&self.path, self.fingerprint.as_deref())
+                .look(
+                    &self.path,
+                    self.fingerprint.as_deref(),
+                    &self.session.cancel,
+                )
                 .map_err(not_stored)?;
         }
         Err(restless(&self.path))

@@ -228,7 +228,20 @@ impl WriteSession {
     /// standing cache's in case or Unicode form alone; [`Error::Exists`] and [`Error::Mismatch`] for what stands
     /// there; [`Error::Damaged`] for a cache of a later version; [`Error::Io`]; [`Error::Interrupted`].
     pub fn begin(&self, name: &str, fingerprint: Option<&str>) -> Result<Begin> {
-        let begun = self.decide(name, fingerprint);
+        self.begin_with(name, fingerprint, &self.shared.cancel)
+    }
+
+    /// As [`begin`](Self::begin), with a flag of its own for what is done on the caller's thread.
+    ///
+    /// # Errors
+    /// Those of [`begin`](Self::begin).
+    pub fn begin_with(
+        &self,
+        name: &str,
+        fingerprint: Option<&str>,
+        cancel: &Cancel,
+    ) -> Result<Begin> {
+        let begun = self.decide(name, fingerprint, cancel);
         match &begun {
             Ok(Begin::Write(_) | Begin::Wait { .. }) => {}
             Ok(Begin::Reuse(reused)) => {
@@ -241,11 +254,11 @@ impl WriteSession {
         begun
     }
 
-    fn decide(&self, name: &str, fingerprint: Option<&str>) -> Result<Begin> {
+    fn decide(&self, name: &str, fingerprint: Option<&str>, cancel: &Cancel) -> Result<Begin> {
         self.shared.cancel.check()?;
         check_source_name(name)?;
         self.enter_name(name)?;
-        let begun = self.shared.begin(name, fingerprint);
+        let begun = self.shared.begin(name, fingerprint, cancel);
         if let Ok(Begin::Wait { .. }) = begun {
             // The same source will ask again.
             self.names().remove(&fold_source_name(name));
@@ -351,9 +364,14 @@ impl std::fmt::Debug for WriteSession {
 }
 
 impl Shared {
-    fn begin(self: &Arc<Self>, name: &str, fingerprint: Option<&str>) -> Result<Begin> {
+    fn begin(
+        self: &Arc<Self>,
+        name: &str,
+        fingerprint: Option<&str>,
+        cancel: &Cancel,
+    ) -> Result<Begin> {
         let path = self.base.join(name);
-        if let Some(other) = clashing_name(&self.base, name, &self.cancel)? {
+        if let Some(other) = clashing_name(&self.base, name, cancel)? {
             return Err(Error::SourceName {
                 name: name.to_owned(),
                 reason: format!(
@@ -363,7 +381,7 @@ impl Shared {
             });
         }
         for _ in 0..TARGET_CHANGES {
-            let decision = self.look(&path, fingerprint)?;
+            let decision = self.look(&path, fingerprint, cancel)?;
             if let Decision::Reuse(reuse) = decision {
                 return Ok(Begin::Reuse(Reused::new(&path, reuse)));
             }
@@ -381,9 +399,14 @@ impl Shared {
     }
 
     /// Looks at a target and decides.
-    pub(crate) fn look(&self, path: &Path, fingerprint: Option<&str>) -> Result<Decision> {
+    pub(crate) fn look(
+        &self,
+        path: &Path,
+        fingerprint: Option<&str>,
+        cancel: &Cancel,
+    ) -> Result<Decision> {
         let reuse = self.options.create_or_reuse;
-        let target = inspect(path, reuse && self.options.validate_cache, &self.cancel)?;
+        let target = inspect(path, reuse && self.options.validate_cache, cancel)?;
         if reuse {
             decide(path, target, fingerprint, self.options.on_mismatch)
         } else {

@@ -50,6 +50,10 @@ impl BlockSource for Numbers {
         }
     }
 
+    fn plans_quickly(&self, _first: u64, _count: u64) -> bool {
+        self.resident
+    }
+
     fn lengths(work: &Work) -> &[u32] {
         &work.lengths
     }
@@ -207,32 +211,96 @@ fn memory_in_flight_is_bounded_and_large_blocks_pass_alone() {
     assert!(most <= 2, "{most} large blocks had memory at once");
 }
 
-#[test]
-fn a_pool_busy_with_other_work_does_not_stop_the_stream() {
+/// A pool whose one worker is at something else until the sender is dropped.
+fn busy_pool() -> (Pool, mpsc::Sender<()>) {
     let pool = Pool::new(1).unwrap();
     let (release, blocked) = mpsc::channel::<()>();
     pool.submit(move || assert!(blocked.recv().is_err()))
         .unwrap();
-    for resident in [true, false] {
-        let source = Numbers {
-            resident,
-            ..Numbers::new(8)
-        };
-        let mut stream = Stream::new(
-            &pool,
-            Arc::new(source),
-            0..100,
-            BlockSizing::Exact(30),
-            1,
-            4,
-        );
-        assert!(
-            positions(std::iter::from_fn(|| next(&mut stream)))
-                .into_iter()
-                .eq(0..100)
-        );
+    (pool, release)
+}
+
+#[test]
+fn a_busy_pool_does_not_stop_a_stream_out_of_memory() {
+    let (pool, _release) = busy_pool();
+    let source = Arc::new(Numbers::new(8));
+    let mut stream = Stream::new(&pool, source, 0..100, BlockSizing::Exact(30), 1, 4);
+    assert!(
+        positions(std::iter::from_fn(|| next(&mut stream)))
+            .into_iter()
+            .eq(0..100)
+    );
+}
+
+#[test]
+fn a_consumer_never_reads_from_the_disk_itself() {
+    // A consumer that hung in such a read could not be interrupted. Who plans and fills is told by the thread.
+    for plans_quickly in [false, true] {
+        let (pool, release) = busy_pool();
+        let source = Arc::new(Cold {
+            numbers: Numbers {
+                resident: false,
+                ..Numbers::new(8)
+            },
+            plans_quickly,
+            consumer: std::thread::current().id(),
+        });
+        let mut stream = Stream::new(&pool, source, 0..100, BlockSizing::Exact(30), 1, 4);
+        let mut allocate = |lengths: &[u32]| Ok::<_, Error>(VecBuffers::allocate(lengths));
+        for _ in 0..20 {
+            match stream.poll(&mut allocate).unwrap() {
+                Polled::Pending(waiter) => waiter.wait(Duration::from_millis(2)),
+                Polled::Ready(_) | Polled::Done => panic!("read without a worker"),
+            }
+        }
+        drop(release);
+        let mut read = 0;
+        loop {
+            match stream.poll(&mut allocate).unwrap() {
+                Polled::Pending(waiter) => waiter.wait(Duration::from_secs(30)),
+                Polled::Ready(block) => read += block.work.lengths.len(),
+                Polled::Done => break,
+            }
+        }
+        assert_eq!(read, 100);
     }
-    drop(release);
+}
+
+/// A source on a slow disk, which no consumer may touch.
+struct Cold {
+    numbers: Numbers,
+    plans_quickly: bool,
+    consumer: std::thread::ThreadId,
+}
+
+impl BlockSource for Cold {
+    type Work = Work;
+
+    fn plan(&self, first: u64, count: u64, columns: bool) -> Work {
+        assert!(self.plans_quickly || std::thread::current().id() != self.consumer);
+        self.numbers.plan(first, count, columns)
+    }
+
+    fn plans_quickly(&self, _first: u64, _count: u64) -> bool {
+        self.plans_quickly
+    }
+
+    fn lengths(work: &Work) -> &[u32] {
+        &work.lengths
+    }
+
+    fn is_resident(work: &Work) -> bool {
+        work.resident
+    }
+
+    fn fill(&self, work: &mut Work, buffers: &mut dyn PayloadBuffers, stop: &AtomicBool) {
+        assert_ne!(std::thread::current().id(), self.consumer);
+        self.numbers.fill(work, buffers, stop);
+    }
+
+    fn fail(&self, _work: &mut Work, message: &str) {
+        panic!("{message}");
+    }
 }
 
 #[test]
