@@ -122,12 +122,16 @@ def rows(samples: Iterable[CachedSample]) -> list[int]:
     return [sample.sample_id for sample in samples]
 
 
-def tree(folder: Path) -> dict[str, bytes | None]:
-    """Every file below a folder with its bytes; None for a folder."""
-    return {
-        str(path.relative_to(folder)): None if path.is_dir() else path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-    }
+def tree(folder: Path) -> dict[str, bytes | str | None]:
+    """Every file below a folder with its bytes, every link with its target; None for a folder."""
+    found: dict[str, bytes | str | None] = {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if path.is_symlink():
+            found[name] = str(path.readlink())
+        else:
+            found[name] = None if path.is_dir() else path.read_bytes()
+    return found
 
 
 def listing(folder: Path) -> list[str]:

@@ -88,7 +88,7 @@ def test_create_then_reuse(runtime: DatasetRuntime, base: Path) -> None:
     for each in outcome.results:
         assert isinstance(each, CacheWriteSuccess)
         assert each.reason
-        assert each.reason in repr(each)
+        assert repr(each.reason) in repr(each)
         assert each.status in repr(each)
 
 
