@@ -9,7 +9,6 @@ import pickle
 import tracemalloc
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
 import pytest
 from dataset_rt import CacheInput, ShardCompression, WriterConfig
 from dataset_rt.errors import SampleTypeError
@@ -183,7 +182,7 @@ def test_empty_payloads(
 def test_empty_payloads_in_every_form(
     make_cache: CacheFactory, make_dataset: DatasetFactory, config: WriterConfig, replacement: bool
 ) -> None:
-    np = pytest.importorskip("numpy")
+    np, pa = pytest.importorskip("numpy"), pytest.importorskip("pyarrow")
     empty = [np.zeros((0, 3)), np.array([], np.uint8), memoryview(b"abc")[:0], memoryview(b"")[::2]]
     contents = [b"", b"x", *[b""] * len(empty), b"yy", b""]
     samples = of([b"", b"x", *empty, b"yy", bytearray()])
@@ -194,7 +193,7 @@ def test_empty_payloads_in_every_form(
         for batch in dataset.iter_batches(3):
             expected = [contents[i] for i in batch.sample_id]
             assert batch.data == expected
-            assert pl.Series(batch.data_arrow).to_list() == expected
+            assert pa.array(batch.data_arrow).to_pylist() == expected
             buffer, offsets = batch.data_numpy()
             assert [bytes(buffer[a:b]) for a, b in itertools.pairwise(offsets)] == expected
         assert dataset.rows[:].data == contents
