@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -166,6 +167,13 @@ def long_content(size: int, kind: str) -> bytes:
 LIMIT_OF_LZ4 = 0x7E000000
 
 
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[Path]:
+    """A base folder that is removed at once: each of these caches takes gigabytes."""
+    yield tmp_path / "base"
+    shutil.rmtree(tmp_path / "base", ignore_errors=True)
+
+
 @LONG
 @pytest.mark.timeout(1800)
 @pytest.mark.rule("Payloads have at most 2^32 - 1 bytes", "Each record is compressed by itself")
@@ -185,7 +193,7 @@ LIMIT_OF_LZ4 = 0x7E000000
     ids=hex,
 )
 def test_payloads_around_2_gib(
-    runtime: DatasetRuntime, base: Path, size: int, algo: str, kind: str
+    runtime: DatasetRuntime, room: Path, size: int, algo: str, kind: str
 ) -> None:
     data = long_content(size, kind)
     samples = [
@@ -193,7 +201,7 @@ def test_payloads_around_2_gib(
         CacheInput(data, {"i": 1}),
         CacheInput(b"", {"i": 2}),
     ]
-    cache = support.write(runtime, base, samples, config=config(algo))
+    cache = support.write(runtime, room, samples, config=config(algo))
     manifest = support.read_manifest(cache)
     assert manifest["payload_bytes"] == size + 6
     shortened = algo == "lz4" and kind == "zeros" and size <= LIMIT_OF_LZ4
@@ -215,7 +223,7 @@ def test_payloads_around_2_gib(
 @LONG
 @pytest.mark.timeout(1800)
 @pytest.mark.rule("Shards end at max_shard_bytes", "Each record is compressed by itself")
-def test_a_shard_of_8_gib(runtime: DatasetRuntime, base: Path) -> None:
+def test_a_shard_of_8_gib(runtime: DatasetRuntime, room: Path) -> None:
     size, count = 64 << 20, 136
 
     def content(number: int) -> bytes:
@@ -225,7 +233,7 @@ def test_a_shard_of_8_gib(runtime: DatasetRuntime, base: Path) -> None:
         for i in range(count):
             yield CacheInput(content(i), {"i": i})
 
-    cache = support.write(runtime, base, samples(), config=config("none", max_shard_bytes=8 * GIB))
+    cache = support.write(runtime, room, samples(), config=config("none", max_shard_bytes=8 * GIB))
     manifest = support.read_manifest(cache)
     assert manifest["payload_bytes"] == count * size > 2**33
     assert [shard["samples"] for shard in manifest["shards"]] == [127, 9]
