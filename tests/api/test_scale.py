@@ -17,8 +17,6 @@ from tests.support import QUIET, Source
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.core
-
 LONG = pytest.mark.skipif(
     os.environ.get("DATASET_RT_LONG") != "1", reason="DATASET_RT_LONG=1 runs it: minutes"
 )

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from tests.conftest import CacheFactory, DatasetFactory
 
-pytestmark = pytest.mark.core
-
 LONG = pytest.mark.skipif(
     os.environ.get("DATASET_RT_LONG") != "1", reason="DATASET_RT_LONG=1 runs it: minutes and 10 GB"
 )
