@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import socket
+import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,6 +92,25 @@ def test_damage_never_passes_unseen(
             # Nothing that is read is left unchecked in the two files that are read whole.
             assert name != "manifest.json", offset
         support.flip(file, offset)
+
+
+@pytest.mark.rule("Damaged tables never pass")
+@pytest.mark.parametrize("mapped", [True, False])
+def test_swapped_rows_of_the_index(
+    make_cache: CacheFactory, make_dataset: DatasetFactory, mapped: bool
+) -> None:
+    cache = make_cache(small())
+    file = cache / "index.bin"
+    index = file.read_bytes()
+    # The first record begins behind the shard's header.
+    start = index.index(struct.pack("<QI", 64, 70))
+    first, second = index[start : start + 16], index[start + 16 : start + 32]
+    assert first != second
+    file.write_bytes(index[:start] + second + first + index[start + 32 :])
+    with pytest.raises(CacheDamagedError) as caught:
+        list(make_dataset(cache, use_mmap=mapped))
+    assert caught.value.code == "index_damaged"
+    assert caught.value.path == file
 
 
 @pytest.mark.rule("Opening hashes no payloads")

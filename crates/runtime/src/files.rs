@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +15,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::error::{Error, Result};
+use crate::reader::give_up_files;
 
 /// Which file stood at a path: another inode or another size is another file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,8 +90,7 @@ impl Folder {
     /// [`Error::NotFound`] when nothing or something else than a folder is there.
     pub(crate) fn open(&self) -> Result<Directory> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = retry_on_intr(|| rustix::fs::openat(CWD, &self.path, flags, Mode::empty()));
-        match opened {
+        match open_at(CWD, &self.path, flags) {
             Ok(fd) => Ok(Directory {
                 fd,
                 path: self.path.clone(),
@@ -145,7 +145,7 @@ impl Directory {
 
     pub(crate) fn open_directory(&self, name: &str) -> Result<Directory> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | self.link_flag();
-        match retry_on_intr(|| rustix::fs::openat(&self.fd, name, flags, Mode::empty())) {
+        match open_at(self.fd.as_fd(), Path::new(name), flags) {
             Ok(fd) => Ok(Directory {
                 fd,
                 path: self.path.join(name),
@@ -157,7 +157,7 @@ impl Directory {
 
     pub(crate) fn open_file(&self, name: &str) -> Result<RegularFile> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | self.link_flag();
-        let fd = match retry_on_intr(|| rustix::fs::openat(&self.fd, name, flags, Mode::empty())) {
+        let fd = match open_at(self.fd.as_fd(), Path::new(name), flags) {
             Ok(fd) => fd,
             Err(errno) => return Err(self.explain(name, "a regular file", errno)),
         };
@@ -275,6 +275,16 @@ impl RegularFile {
             };
         }
         Error::io("read", &self.path, error)
+    }
+}
+
+/// Opens a name in a folder. Where the process has no descriptor left, the shards that are kept open for later
+/// reads give way to what is needed now.
+fn open_at(folder: BorrowedFd<'_>, name: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    let open = || retry_on_intr(|| rustix::fs::openat(folder, name, flags, Mode::empty()));
+    match open() {
+        Err(Errno::MFILE | Errno::NFILE) if give_up_files() => open(),
+        opened => opened,
     }
 }
 

@@ -23,4 +23,5 @@ pub(crate) use blocks::Stream;
 pub(crate) use columns::{GatheredColumn, Values};
 pub(crate) use loaded::Loaded;
 pub(crate) use lru::Mix;
+pub(crate) use shards::give_up_files;
 pub(crate) use stream::{Order, Source};

@@ -19,7 +19,7 @@ use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::files::{Folder, steady};
 use crate::reader::{Cache, CacheOptions, verify};
-use crate::writer::names::fold_source_name;
+use crate::writer::names::{fold_source_name, folds_to};
 
 /// How every manifest of every version begins.
 const MANIFEST_MAGIC: &[u8] = b"{\"format\":\"dataset_rt.cache\",\"version\":";
@@ -220,7 +220,7 @@ pub(crate) fn clashing_name(base: &Path, name: &str, cancel: &Cancel) -> Result<
         let Some(other) = entry.file_name().to_str().map(str::to_owned) else {
             continue;
         };
-        if other == name || fold_source_name(&other) != folded {
+        if other == name || !folds_to(&other, &folded) {
             continue;
         }
         if matches!(

@@ -110,6 +110,24 @@ fn a_writer_that_cant_be_looked_up_is_kept_while_its_lock_is_held_or_its_files_c
 }
 
 #[test]
+fn a_writer_keeps_its_folder_by_its_lock_alone() {
+    // As a process of another container sees it: the owner can't be looked up, and nothing has changed for long.
+    let base = tempfile::tempdir().unwrap();
+    let tmp = enter(base.path());
+    let mut staging = tmp.stage(base.path(), "s").unwrap();
+    let name = format!("s.{}", elsewhere().to_suffix(1));
+    let path = base.path().join("tmp").join(name);
+    fs::rename(&staging.path, &path).unwrap();
+    let then = SystemTime::now() - 2 * UNLOCKED_AGE;
+    File::open(&path).unwrap().set_modified(then).unwrap();
+    assert!(tmp.clean().iter().all(|holder| holder.writes("s")));
+    assert!(path.exists());
+    staging.lease = None;
+    assert!(tmp.clean().is_empty());
+    assert!(!path.exists());
+}
+
+#[test]
 fn what_is_not_ours_stays() {
     let base = tempfile::tempdir().unwrap();
     let dead = left_behind(base.path(), &gone());
