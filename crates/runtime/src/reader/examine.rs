@@ -437,7 +437,7 @@ impl Examination<'_> {
                 self.add(&path, error, None, sample..sample + 1)?;
             }
         }
-        if let Some(Err(error)) = footer.map(|footer| footer.check_padding(bytes)) {
+        if let Some(Err(error)) = footer.as_ref().map(|footer| footer.check_padding(bytes)) {
             let offset = match error {
                 FormatError::ShardPadding { offset, .. } => Some(offset),
                 _ => None,
