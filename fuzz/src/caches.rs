@@ -40,18 +40,35 @@ pub fn load_all() -> Vec<Cache> {
 /// # Panics
 /// If there is no such vector.
 pub fn load(name: &'static str) -> Cache {
-    let folder: PathBuf = [env!("CARGO_MANIFEST_DIR"), "../spec/vectors/v1/valid", name, "cache"].iter().collect();
+    let folder: PathBuf = [
+        env!("CARGO_MANIFEST_DIR"),
+        "../spec/vectors/v1/valid",
+        name,
+        "cache",
+    ]
+    .iter()
+    .collect();
     let read = |path: &Path| Some(fs::read(folder.join(path)).expect("a file of the vector"));
     let mut files: Files = ["manifest.json", "index.bin", "metadata.arrow"]
         .map(|path| (path.to_owned(), read(Path::new(path))))
         .to_vec();
     let mut shards: Vec<_> = fs::read_dir(folder.join("shards"))
         .expect("shards of the vector")
-        .map(|entry| entry.expect("a shard").file_name().into_string().expect("a name of ASCII"))
+        .map(|entry| {
+            entry
+                .expect("a shard")
+                .file_name()
+                .into_string()
+                .expect("a name of ASCII")
+        })
         .map(|name| format!("shards/{name}"))
         .collect();
     shards.sort();
-    files.extend(shards.into_iter().map(|path| (path.clone(), read(Path::new(&path)))));
+    files.extend(
+        shards
+            .into_iter()
+            .map(|path| (path.clone(), read(Path::new(&path)))),
+    );
     Cache { name, files }
 }
 
@@ -74,7 +91,9 @@ impl<'a> CacheFiles for InMemory<'a> {
 
     fn read(&self, path: &str) -> Result<Self::Bytes, Self::Error> {
         let found = self.0.iter().find(|(name, _)| name == path);
-        Ok(found.and_then(|(_, bytes)| bytes.as_deref()).unwrap_or_default())
+        Ok(found
+            .and_then(|(_, bytes)| bytes.as_deref())
+            .unwrap_or_default())
     }
 
     fn refuse(&self, path: &str, error: FormatError) -> Self::Error {

@@ -15,7 +15,10 @@ impl<'a> Reader<'a> {
     }
 
     fn short(&mut self) -> Option<usize> {
-        Some(usize::from(u16::from_le_bytes([self.byte()?, self.byte()?])))
+        Some(usize::from(u16::from_le_bytes([
+            self.byte()?,
+            self.byte()?,
+        ])))
     }
 
     fn bytes(&mut self, len: usize) -> &'a [u8] {

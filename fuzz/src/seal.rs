@@ -15,11 +15,17 @@ fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
 }
 
 fn number(bytes: &[u8], at: usize) -> u64 {
-    bytes.get(at..at + 8).and_then(|b| b.first_chunk()).map_or(0, |b| u64::from_le_bytes(*b))
+    bytes
+        .get(at..at + 8)
+        .and_then(|b| b.first_chunk())
+        .map_or(0, |b| u64::from_le_bytes(*b))
 }
 
 fn short(bytes: &[u8], at: usize) -> u32 {
-    bytes.get(at..at + 4).and_then(|b| b.first_chunk()).map_or(0, |b| u32::from_le_bytes(*b))
+    bytes
+        .get(at..at + 4)
+        .and_then(|b| b.first_chunk())
+        .map_or(0, |b| u32::from_le_bytes(*b))
 }
 
 /// The bytes of a range that a file claims to have.
@@ -35,7 +41,11 @@ fn hex(bytes: &[u8]) -> String {
 
 /// Gives a manifest the digest of what it says. What is too short for a tail gets one.
 pub fn manifest(bytes: &mut Vec<u8>) {
-    let body = if bytes.ends_with(b"\"}\n") && bytes.len() > TAIL { bytes.len() - TAIL } else { bytes.len() };
+    let body = if bytes.ends_with(b"\"}\n") && bytes.len() > TAIL {
+        bytes.len() - TAIL
+    } else {
+        bytes.len()
+    };
     bytes.truncate(body);
     let digest = hex(&Sha256::digest(&*bytes));
     bytes.extend_from_slice(format!(",\"sha256\":\"{digest}\"}}\n").as_bytes());
@@ -46,23 +56,32 @@ pub fn index(bytes: &mut [u8], metadata: Option<&[u8]>) {
     let count = usize::try_from(short(bytes, 40)).unwrap_or(0).min(64);
     let row = |bytes: &[u8], i: usize| {
         let at = 128 + i * 32;
-        (short(bytes, at), number(bytes, at + 8), number(bytes, at + 16))
+        (
+            short(bytes, at),
+            number(bytes, at + 8),
+            number(bytes, at + 16),
+        )
     };
     for i in 0..count {
         let (kind, start, len) = row(bytes, i);
         let sums = match kind {
-            17 | 18 => (0..count).map(|j| row(bytes, j)).find(|(other, ..)| other + 16 == kind)
+            17 | 18 => (0..count)
+                .map(|j| row(bytes, j))
+                .find(|(other, ..)| other + 16 == kind)
                 .and_then(|(_, start, len)| claimed(bytes, start, len))
                 .map(sums_of),
             32 => metadata.map(sums_of),
             _ => None,
         };
         if let (Some(sums), Ok(start)) = (sums, usize::try_from(start))
-            && sums.len() as u64 == len && start < bytes.len()
+            && sums.len() as u64 == len
+            && start < bytes.len()
         {
             put(bytes, start, &sums);
         }
-        if kind >= 16 && let Some(crc) = claimed(bytes, start, len).map(crc32c) {
+        if kind >= 16
+            && let Some(crc) = claimed(bytes, start, len).map(crc32c)
+        {
             put(bytes, 128 + i * 32 + 24, &crc.to_le_bytes());
         }
     }
@@ -84,7 +103,10 @@ pub fn shard(bytes: &mut [u8]) {
     let crc = crc32c(&bytes[..60]);
     put(bytes, 60, &crc.to_le_bytes());
     let footer = number(bytes, trailer + 8);
-    if let Some(footer) = usize::try_from(footer).ok().and_then(|start| bytes.get(start..trailer)) {
+    if let Some(footer) = usize::try_from(footer)
+        .ok()
+        .and_then(|start| bytes.get(start..trailer))
+    {
         let id = Sha256::new()
             .chain_update(&bytes[..64])
             .chain_update(footer)
@@ -100,7 +122,10 @@ pub fn shard(bytes: &mut [u8]) {
 
 /// Puts the checksums of a whole cache right, as far as its files still can be told.
 pub fn cache(files: &mut Files) {
-    let metadata = files.iter().find(|(path, _)| path == "metadata.arrow").and_then(|(_, bytes)| bytes.clone());
+    let metadata = files
+        .iter()
+        .find(|(path, _)| path == "metadata.arrow")
+        .and_then(|(_, bytes)| bytes.clone());
     for (path, bytes) in files.iter_mut() {
         let Some(bytes) = bytes else { continue };
         match path.as_str() {
@@ -110,11 +135,18 @@ pub fn cache(files: &mut Files) {
             _ => shard(bytes),
         }
     }
-    let Some(mut said) = files[0].1.as_deref().and_then(|bytes| Manifest::parse(bytes).ok()) else {
+    let Some(mut said) = files[0]
+        .1
+        .as_deref()
+        .and_then(|bytes| Manifest::parse(bytes).ok())
+    else {
         return;
     };
     let find = |path: &str| files.iter().find(|(name, _)| name == path)?.1.as_deref();
-    for (info, path) in [(&mut said.metadata, "metadata.arrow"), (&mut said.index, "index.bin")] {
+    for (info, path) in [
+        (&mut said.metadata, "metadata.arrow"),
+        (&mut said.index, "index.bin"),
+    ] {
         if let Some(bytes) = find(path) {
             info.size = bytes.len() as u64;
             info.crc32c = crc32c(bytes);
@@ -122,7 +154,9 @@ pub fn cache(files: &mut Files) {
         }
     }
     for info in &mut said.shards {
-        let found = check_shard_name(&info.name).ok().and_then(|()| find(&format!("shards/{}.bin", info.name)));
+        let found = check_shard_name(&info.name)
+            .ok()
+            .and_then(|()| find(&format!("shards/{}.bin", info.name)));
         if let Some(bytes) = found {
             info.size = bytes.len() as u64;
             info.crc32c = crc32c(bytes);
@@ -133,8 +167,14 @@ pub fn cache(files: &mut Files) {
             }
         }
     }
-    said.samples = said.shards.iter().fold(0, |sum, shard| sum.saturating_add(shard.samples));
-    if let Some(identity) = find("index.bin").and_then(|bytes| bytes.get(48..80)).and_then(|b| b.first_chunk()) {
+    said.samples = said
+        .shards
+        .iter()
+        .fold(0, |sum, shard| sum.saturating_add(shard.samples));
+    if let Some(identity) = find("index.bin")
+        .and_then(|bytes| bytes.get(48..80))
+        .and_then(|b| b.first_chunk())
+    {
         said.identity = *identity;
     }
     files[0].1 = Some(said.to_bytes());

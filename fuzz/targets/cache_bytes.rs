@@ -21,7 +21,12 @@ fuzz_target!(|data: &[u8]| {
     let mut files = damaged(cache.files.clone(), operations);
     if how & 1 == 0 {
         let verdict = verify(&InMemory(&files));
-        assert_eq!(verdict.is_ok(), files == cache.files, "{}: {verdict:?}", cache.name);
+        assert_eq!(
+            verdict.is_ok(),
+            files == cache.files,
+            "{}: {verdict:?}",
+            cache.name
+        );
     } else {
         seal::cache(&mut files);
         if let Ok(manifest) = verify(&InMemory(&files)) {
@@ -32,8 +37,14 @@ fuzz_target!(|data: &[u8]| {
 
 /// What the check lets pass can be read.
 fn sound(files: &Files, manifest: &dataset_rt_format::Manifest) {
-    let find = |path: &str| files.iter().find(|(name, _)| name == path).and_then(|(_, b)| b.as_deref());
+    let find = |path: &str| {
+        files
+            .iter()
+            .find(|(name, _)| name == path)
+            .and_then(|(_, b)| b.as_deref())
+    };
     let metadata = find("metadata.arrow").expect("a file that was checked");
-    let layout = MetadataLayout::parse_bytes(metadata, &manifest.schema, manifest.samples).expect("checked");
+    let layout =
+        MetadataLayout::parse_bytes(metadata, &manifest.schema, manifest.samples).expect("checked");
     layout.check_values(metadata).expect("checked");
 }

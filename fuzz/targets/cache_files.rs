@@ -37,16 +37,24 @@ fuzz_target!(|data: &[u8]| {
 
 impl Desk {
     fn new() -> Self {
-        let memory = PathBuf::from("/dev/shm");
-        let base = if memory.is_dir() { memory } else { std::env::temp_dir() };
+        // tools/fuzz names a folder in memory, and removes it.
+        let base =
+            std::env::var_os("DATASET_RT_FUZZ_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
         let base = base.join(format!("dataset_rt-fuzz-{}", std::process::id()));
-        let mut desk = Self { pool: Pool::new(1).expect("a pool"), caches: vec![] };
+        let mut desk = Self {
+            pool: Pool::new(1).expect("a pool"),
+            caches: vec![],
+        };
         for cache in load_all() {
             let folder = base.join(cache.name);
             fs::create_dir_all(folder.join("shards")).expect("a folder for the files");
             put(&folder, &cache.files, None);
             let content = desk.read(&folder, true).expect("a whole cache");
-            assert!(content.iter().all(|(payload, row)| payload.is_ok() && row.is_ok()));
+            assert!(
+                content
+                    .iter()
+                    .all(|(payload, row)| payload.is_ok() && row.is_ok())
+            );
             desk.caches.push((cache, folder, content));
         }
         desk
@@ -61,13 +69,20 @@ impl Desk {
             seal::cache(&mut files);
         }
         put(folder, &files, Some(&cache.files));
-        let options = CacheOptions { use_mmap, follow_links: false };
+        let options = CacheOptions {
+            use_mmap,
+            follow_links: false,
+        };
         let verdict = verify(folder, options, &Cancel::new());
         let content = self.read(folder, use_mmap);
         put(folder, &cache.files, Some(&files));
         match (&verdict, &content) {
             (Ok(_), Ok(content)) => {
-                assert!(content.iter().all(|(payload, row)| payload.is_ok() && row.is_ok()));
+                assert!(
+                    content
+                        .iter()
+                        .all(|(payload, row)| payload.is_ok() && row.is_ok())
+                );
             }
             (Ok(_), Err(error)) => panic!("checked, but not readable: {error}"),
             _ => {}
@@ -76,7 +91,8 @@ impl Desk {
             return;
         }
         assert_eq!(verdict.is_ok(), files == cache.files, "{verdict:?}");
-        for ((payload, row), (right_payload, right_row)) in content.into_iter().flatten().zip(right) {
+        for ((payload, row), (right_payload, right_row)) in content.into_iter().flatten().zip(right)
+        {
             assert!(payload.is_err() || payload == *right_payload);
             assert!(row.is_err() || row == *right_row);
         }
@@ -89,15 +105,28 @@ impl Desk {
             Error::NotFound { .. } => error.to_string(),
             other => panic!("{other:?}"),
         };
-        let options = ReaderOptions { use_mmap, shuffle: false, ..ReaderOptions::new(0) };
-        let dataset = Dataset::open(self.pool.clone(), vec![folder.clone()], options, &Cancel::new()).map_err(typed)?;
+        let options = ReaderOptions {
+            use_mmap,
+            shuffle: false,
+            ..ReaderOptions::new(0)
+        };
+        let dataset = Dataset::open(
+            self.pool.clone(),
+            vec![folder.clone()],
+            options,
+            &Cancel::new(),
+        )
+        .map_err(typed)?;
         let cache = &dataset.caches()[0];
         let samples = cache.samples().min(300);
-        let all: Vec<SampleRef> = (0..samples).map(|sample| SampleRef { cache: 0, sample }).collect();
+        let all: Vec<SampleRef> = (0..samples)
+            .map(|sample| SampleRef { cache: 0, sample })
+            .collect();
         let plan = dataset.read(all, true).map_err(typed)?;
         let buffers = VecBuffers::allocate(plan.lengths());
         let block = plan.fill(buffers);
-        let mut payloads: Vec<Result<Vec<u8>, String>> = block.buffers.0.into_iter().map(Ok).collect();
+        let mut payloads: Vec<Result<Vec<u8>, String>> =
+            block.buffers.0.into_iter().map(Ok).collect();
         for (place, error) in block.errors {
             payloads[place as usize] = Err(typed(error));
         }
@@ -110,7 +139,11 @@ impl Desk {
                 })
                 .collect()
         };
-        let content = payloads.into_iter().zip(0..samples).map(|(payload, sample)| (payload, row(sample))).collect();
+        let content = payloads
+            .into_iter()
+            .zip(0..samples)
+            .map(|(payload, sample)| (payload, row(sample)))
+            .collect();
         if samples == cache.samples() {
             let _any = dataset.export().map_err(typed);
         }

@@ -2,8 +2,8 @@
 #![no_main]
 
 use dataset_rt_format::{
-    Codec, FileInfo, IndexHeader, IndexView, Manifest, Schema, ShardInfo, SourceInfo, check_lengths, crc32c,
-    index_head_len,
+    Codec, FileInfo, IndexHeader, IndexView, Manifest, Schema, ShardInfo, SourceInfo,
+    check_lengths, crc32c, index_head_len,
 };
 use dataset_rt_fuzz::{Bound, seal};
 use libfuzzer_sys::fuzz_target;
@@ -28,7 +28,12 @@ fn look(bytes: &[u8]) {
     };
     assert_eq!(header.file_size, len);
     assert_eq!(header.entries.length, header.samples * 16);
-    let sections = [Some(header.entries), header.raw_lens, Some(header.entry_sums), header.raw_len_sums];
+    let sections = [
+        Some(header.entries),
+        header.raw_lens,
+        Some(header.entry_sums),
+        header.raw_len_sums,
+    ];
     for section in sections.into_iter().flatten().chain([header.metadata_sums]) {
         assert!(section.range().end <= len);
     }
@@ -45,7 +50,10 @@ fn look(bytes: &[u8]) {
     for sample in 0..header.samples {
         let (entry, raw_len) = view.get(sample).expect("an entry of each sample");
         // What is encoded again is the same, so no bits of an entry are without meaning.
-        assert_eq!(dataset_rt_format::IndexEntry::decode(&entry.encode()), entry);
+        assert_eq!(
+            dataset_rt_format::IndexEntry::decode(&entry.encode()),
+            entry
+        );
         let placed = entry.check(sample, header.align, &limits).is_ok();
         let fits = check_lengths(sample, header.codec, entry.stored_len, raw_len).is_ok();
         if placed {
@@ -67,15 +75,25 @@ fn fitting(bytes: &[u8], header: &IndexHeader) -> Manifest {
     let shard = |ordinal: u64| ShardInfo {
         name: format!("{ordinal:06}"),
         size: 1 << 12,
-        samples: if ordinal == 0 { header.samples.saturating_sub(header.shards - 1) } else { 1 },
+        samples: if ordinal == 0 {
+            header.samples.saturating_sub(header.shards - 1)
+        } else {
+            1
+        },
         id: [0; 16],
         crc32c: 0,
         sha256: None,
     };
     let (mut payload_bytes, mut stored_bytes) = (0, 0);
-    let read = |range: std::ops::Range<u64>| bytes.get(range.start as usize..range.end as usize).unwrap_or_default();
+    let read = |range: std::ops::Range<u64>| {
+        bytes
+            .get(range.start as usize..range.end as usize)
+            .unwrap_or_default()
+    };
     for entry in read(header.entries.range()).as_chunks::<16>().0 {
-        stored_bytes += u64::from(u32::from_le_bytes([entry[8], entry[9], entry[10], entry[11]]));
+        stored_bytes += u64::from(u32::from_le_bytes([
+            entry[8], entry[9], entry[10], entry[11],
+        ]));
     }
     match &header.raw_lens {
         None => payload_bytes = stored_bytes,
@@ -100,8 +118,15 @@ fn fitting(bytes: &[u8], header: &IndexHeader) -> Manifest {
         user: None,
         media_type: None,
         align: header.align,
-        metadata: FileInfo { size: header.metadata_sums.length / 4 * 65_536, ..FileInfo::default() },
-        index: FileInfo { size: header.file_size, crc32c: crc32c(bytes), sha256: None },
+        metadata: FileInfo {
+            size: header.metadata_sums.length / 4 * 65_536,
+            ..FileInfo::default()
+        },
+        index: FileInfo {
+            size: header.file_size,
+            crc32c: crc32c(bytes),
+            sha256: None,
+        },
         shards: (0..header.shards).map(shard).collect(),
     }
 }

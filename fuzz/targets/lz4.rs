@@ -17,7 +17,9 @@ fuzz_target!(|data: &[u8]| {
     let claim = u16::from_le_bytes(*claim);
     let expected = decoded(block);
     let len = match &expected {
-        Some(expected) if claim & 1 == 0 => expected.len().saturating_add_signed(isize::from(claim as i16 >> 12)),
+        Some(expected) if claim & 1 == 0 => expected
+            .len()
+            .saturating_add_signed(isize::from(claim as i16 >> 12)),
         _ => usize::from(claim) % (block.len() * 255 + 2),
     };
     if len <= 1 << 20 {
@@ -30,10 +32,18 @@ fuzz_target!(|data: &[u8]| {
                     assert_eq!(&out, expected);
                 }
             }
-            _ => assert!(found.is_err(), "{} bytes from a block of {:?}", len, expected.map(|e| e.len())),
+            _ => assert!(
+                found.is_err(),
+                "{} bytes from a block of {:?}",
+                len,
+                expected.map(|e| e.len())
+            ),
         }
         let _any = Codec::Lz4.decode(block, &mut out);
-        assert_eq!(Codec::None.decode(block, &mut out).is_ok(), block.len() == len);
+        assert_eq!(
+            Codec::None.decode(block, &mut out).is_ok(),
+            block.len() == len
+        );
     }
 
     for codec in [Codec::None, Codec::Lz4] {

@@ -2,8 +2,8 @@
 #![no_main]
 
 use dataset_rt_format::{
-    ColumnSlices, Columns, ContentHasher, FieldType, FormatError, MetadataEncoder, MetadataLayout, Value,
-    metadata_contents,
+    ColumnSlices, Columns, ContentHasher, FieldType, FormatError, MetadataEncoder, MetadataLayout,
+    Value, metadata_contents,
 };
 use dataset_rt_fuzz::Bound;
 use libfuzzer_sys::fuzz_target;
@@ -20,7 +20,9 @@ fuzz_target!(|data: &[u8]| {
     };
     assert_eq!(layout.rows(), rows);
     assert!(MetadataLayout::parse_bytes(data, &schema, rows + 1).is_err());
-    let inside = |range: &std::ops::Range<u64>| assert!(range.start <= range.end && range.end <= data.len() as u64);
+    let inside = |range: &std::ops::Range<u64>| {
+        assert!(range.start <= range.end && range.end <= data.len() as u64)
+    };
     for batch in layout.batches() {
         for column in &batch.columns {
             inside(&column.values);
@@ -36,12 +38,14 @@ fuzz_target!(|data: &[u8]| {
     let mut failed = false;
     let mut again = Columns::new(&schema);
     for (position, batch) in layout.batches().iter().enumerate() {
-        let columns: Result<Vec<ColumnSlices<'_>>, FormatError> =
-            (0..schema.len()).map(|field| layout.column(data, position, field)).collect();
+        let columns: Result<Vec<ColumnSlices<'_>>, FormatError> = (0..schema.len())
+            .map(|field| layout.column(data, position, field))
+            .collect();
         let columns = columns.expect("columns were found");
         for row in 0..batch.rows {
             assert_eq!(layout.locate(batch.first_row + row), Some((position, row)));
-            let values: Result<Vec<Value<'_>>, _> = columns.iter().map(|column| column.value(row)).collect();
+            let values: Result<Vec<Value<'_>>, _> =
+                columns.iter().map(|column| column.value(row)).collect();
             match values {
                 Ok(values) => {
                     let _any = hasher.push_row(0, 0, values.iter().copied());
@@ -62,6 +66,12 @@ fuzz_target!(|data: &[u8]| {
         file.extend(encoder.finish());
         let layout = MetadataLayout::parse_bytes(&file, &schema, rows).expect("our own file");
         layout.check_values(&file).expect("our own values");
-        assert!(layout.types().iter().zip(schema.fields()).all(|(t, field): (&FieldType, _)| *t == field.field_type));
+        assert!(
+            layout
+                .types()
+                .iter()
+                .zip(schema.fields())
+                .all(|(t, field): (&FieldType, _)| *t == field.field_type)
+        );
     }
 });

@@ -46,7 +46,13 @@ fn look(bytes: &[u8]) {
             }
         }
         // The end of the file is a function of what it says.
-        let tail = encode_tail(&header.encode(), end, footer.entries(), header.codec, trailer.last);
+        let tail = encode_tail(
+            &header.encode(),
+            end,
+            footer.entries(),
+            header.codec,
+            trailer.last,
+        );
         assert_eq!(tail.id, trailer.id);
         assert_eq!(tail.file_size, len);
         if footer.check_padding(bytes).is_ok() {

@@ -207,6 +207,7 @@ def verify(path: Path, follow_links: bool) -> dict[str, Any]:
     """
 
 def repair(path: Path, output: Path) -> dict[str, Any]:
-    """A new cache with index and manifest made again: path, samples (None: nothing was written), problems, omitted,
-    remade (names of files), lost (texts), proven.
+    """A new cache with index and manifest made again.
+
+    path, samples (None: nothing was written), problems, omitted, remade (names of files), lost (texts), proven.
     """

@@ -1,4 +1,4 @@
-"""Damage of every kind: what is read is right or a typed error; verify and repair say what is left."""
+"""Damage of every kind: right data or a typed error; verify and repair say what is left."""
 
 from __future__ import annotations
 
@@ -39,6 +39,8 @@ from tests import support
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from typing_extensions import Self
+
     from tests.conftest import CacheFactory, DatasetFactory
 
 LONG = bool(os.environ.get("DATASET_RT_LONG"))
@@ -53,7 +55,9 @@ def small() -> list[CacheInput]:
     ]
 
 
-def look(runtime: DatasetRuntime, cache: Path, right: list[Any], file: Path, *, mapped: bool) -> bool:
+def look(
+    runtime: DatasetRuntime, cache: Path, right: list[Any], file: Path, *, mapped: bool
+) -> bool:
     """Reads all that a cache has; whether anything was an error, which must be about `file`."""
     config = ReaderConfig(seed=0, shuffle=False, use_mmap=mapped)
     failed = False
@@ -156,7 +160,7 @@ class Watch:
         for path in paths:
             assert libc.inotify_add_watch(self.fd, os.fsencode(path), every) >= 0
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -257,7 +261,7 @@ def test_links_that_lead_nowhere(
         with pytest.raises((DatasetRTError, OSError)) as caught:
             list(runtime.cached_dataset([cache], reader_config=ReaderConfig(seed=0, **options)))
         assert isinstance(caught.value, (CacheDamagedError, CacheNotFoundError, OSError))
-        assert name.split("/")[-1] in str(caught.value)
+        assert Path(name).name in str(caught.value)
     assert not dataset_rt.verify(cache).ok
     repaired = dataset_rt.repair(cache, cache.parent / "new")
     assert repaired.ok == (name in {"manifest.json", "index.bin"})

@@ -33,7 +33,11 @@ fn problems<'py>(py: Python<'py>, problems: Vec<Problem>) -> PyResult<Vec<Bound<
 
 /// Looks at every byte of a cache.
 #[pyfunction]
-pub(crate) fn verify(py: Python<'_>, path: PathBuf, follow_links: bool) -> PyResult<Bound<'_, PyDict>> {
+pub(crate) fn verify(
+    py: Python<'_>,
+    path: PathBuf,
+    follow_links: bool,
+) -> PyResult<Bound<'_, PyDict>> {
     let report = detached(py, |cancel| examine(&path, options(follow_links), cancel))?;
     let made = PyDict::new(py);
     made.set_item("path", report.path)?;

@@ -39,7 +39,8 @@ pub use weights::{Normalize, NullClass, balanced_weight};
 pub use writer::{
     Begin, DEFAULT_MAX_SHARD_BYTES, DEFAULT_PREFETCH_SIZE, InputBlock, MAX_QUEUED_BYTES,
     MAX_SOURCE_NAME_BYTES, OnMismatch, PayloadList, Progress, RepairReport, Reused, SourceWriter,
-    Stage, Status, WriteOptions, WriteSession, Written, check_source_name, fold_source_name, repair,
+    Stage, Status, WriteOptions, WriteSession, Written, check_source_name, fold_source_name,
+    repair,
 };
 
 /// Faults for tests: every change of the disk passes a hook.

@@ -92,7 +92,12 @@ fn cell(field_type: FieldType) -> BoxedStrategy<Cell> {
 fn contents() -> impl Strategy<Value = Contents> {
     let types = proptest::collection::vec(0..4_usize, 0..5);
     let codec = prop_oneof![Just(Codec::None), Just(Codec::Lz4)];
-    let shape = (types, codec, 1..6000_u64, proptest::collection::vec(1..30_usize, 1..4));
+    let shape = (
+        types,
+        codec,
+        1..6000_u64,
+        proptest::collection::vec(1..30_usize, 1..4),
+    );
     shape.prop_flat_map(|(types, codec, max_shard_bytes, cuts)| {
         let all = [
             FieldType::Bool,

@@ -96,7 +96,12 @@ fn claimed_lengths_do_not_decide_memory() {
             max_shard: 2000,
             ..Spec::new(40)
         });
-        let names = ["manifest.json", "index.bin", "metadata.arrow", "shards/000000.bin"];
+        let names = [
+            "manifest.json",
+            "index.bin",
+            "metadata.arrow",
+            "shards/000000.bin",
+        ];
         let sizes = names.map(|name| fs::metadata(made.path.join(name)).unwrap().len() as usize);
         let whole: usize = sizes.iter().sum::<usize>() * 4;
         let usual = everything(&made);

@@ -161,10 +161,7 @@ fn a_missing_or_cut_shard_keeps_a_dataset_from_opening() {
     assert!(problem.lost[0].end - problem.lost[0].start < 120);
     fs::write(&shard, &good[..good.len() - 1]).unwrap();
     let report = look(&made.path);
-    assert_eq!(
-        (report.problems[0].code, report.readable),
-        ("file_size", 0)
-    );
+    assert_eq!((report.problems[0].code, report.readable), ("file_size", 0));
     assert!(!report.repairable);
 }
 
@@ -193,7 +190,10 @@ fn a_damaged_block_of_index_or_metadata_costs_its_samples() {
         in_second || (4096..8192).contains(sample)
     };
     assert!(!second.lost.is_empty());
-    assert_eq!(report.readable, (0..20_000).filter(|s| !lost(s)).count() as u64);
+    assert_eq!(
+        report.readable,
+        (0..20_000).filter(|s| !lost(s)).count() as u64
+    );
     assert!(!report.repairable);
     flip(&metadata, 65_536 * 3 + 17);
     assert!(look(&made.path).repairable);
@@ -214,12 +214,16 @@ fn the_report_agrees_with_the_check_for_every_byte() {
                 flip(&path, at);
                 let first = verify(&made.path, OPTIONS, &Cancel::new()).unwrap_err();
                 let report = look(&made.path);
-                let Error::Damaged { path: at_path, source, .. } = &first else {
+                let Error::Damaged {
+                    path: at_path,
+                    source,
+                    ..
+                } = &first
+                else {
                     panic!("{first:?}")
                 };
-                let known = |p: &dataset_rt_runtime::Problem| {
-                    p.path == *at_path && p.code == source.code()
-                };
+                let known =
+                    |p: &dataset_rt_runtime::Problem| p.path == *at_path && p.code == source.code();
                 assert!(report.problems.iter().any(known), "{first}: {report:?}");
                 let lost: u64 = report
                     .problems
@@ -227,7 +231,10 @@ fn the_report_agrees_with_the_check_for_every_byte() {
                     .flat_map(|p| &p.lost)
                     .map(|range| range.end - range.start)
                     .sum();
-                assert!(report.readable + lost >= 7 || report.readable == 0, "{report:?}");
+                assert!(
+                    report.readable + lost >= 7 || report.readable == 0,
+                    "{report:?}"
+                );
                 fs::write(&path, &good).unwrap();
             }
         }
@@ -311,7 +318,10 @@ fn what_is_not_whole_is_not_repaired() {
         for at in [3, 70, good.len() - 70, good.len() - 10] {
             flip(&first, at);
             let code = refused(&made);
-            assert!(code == "shard_damaged" || code == "record_damaged", "{code}");
+            assert!(
+                code == "shard_damaged" || code == "record_damaged",
+                "{code}"
+            );
             fs::write(&first, &good).unwrap();
         }
         // The first, one in the middle, the last: no shard can be missing unseen.
@@ -359,7 +369,12 @@ fn the_output_must_be_free_and_elsewhere() {
         Err(Error::Argument { .. })
     ));
     let empty = tempfile::tempdir().unwrap();
-    let nothing = repair(empty.path(), &link.with_file_name("x"), OPTIONS, &Cancel::new());
+    let nothing = repair(
+        empty.path(),
+        &link.with_file_name("x"),
+        OPTIONS,
+        &Cancel::new(),
+    );
     assert!(matches!(nothing, Err(Error::NotFound { .. })));
     assert!(matches!(
         examine(empty.path(), OPTIONS, &Cancel::new()),

@@ -177,12 +177,7 @@ fn index_bytes(found: &Survey) -> Vec<u8> {
 }
 
 /// The manifest: the old one as far as it is sound, and what the files say.
-fn manifest(
-    found: &Survey,
-    index: &[u8],
-    damaged: &Path,
-    report: &mut RepairReport,
-) -> Manifest {
+fn manifest(found: &Survey, index: &[u8], damaged: &Path, report: &mut RepairReport) -> Manifest {
     let index = FileInfo {
         size: index.len() as u64,
         crc32c: crc32c(index),
@@ -238,12 +233,7 @@ fn manifest(
 }
 
 /// Writes all files, the manifest last. All is on the disk afterwards.
-fn write(
-    files: &WholeFiles<'_>,
-    cache: &Path,
-    index: &[u8],
-    manifest: &Manifest,
-) -> Result<()> {
+fn write(files: &WholeFiles<'_>, cache: &Path, index: &[u8], manifest: &Manifest) -> Result<()> {
     manifest.check().map_err(|error| {
         let path = files.folder().file_path(MANIFEST_FILE);
         Error::damaged(path, error)
