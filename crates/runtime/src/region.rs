@@ -105,6 +105,11 @@ impl Region {
         self.section.len
     }
 
+    /// Where the section starts in its file.
+    pub(crate) fn base(&self) -> u64 {
+        self.section.base
+    }
+
     /// The bytes of a range of the section, their blocks checked.
     pub(crate) fn bytes(&self, range: Range<u64>) -> Result<&[u8]> {
         if range.start >= range.end {
