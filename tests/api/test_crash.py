@@ -69,7 +69,7 @@ def check(runtime: DatasetRuntime, cache: Path) -> tuple[str, int]:
     return support.read_manifest(cache)["source"]["fingerprint"], len(dataset)
 
 
-def content(cache: Path) -> dict[str, bytes | None]:
+def content(cache: Path) -> dict[str, bytes | str | None]:
     """All files but the manifest, which has a date."""
     tree = support.tree(cache)
     del tree["manifest.json"]
