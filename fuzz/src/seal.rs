@@ -67,7 +67,7 @@ pub fn index(bytes: &mut [u8], metadata: Option<&[u8]>) {
         let sums = match kind {
             17 | 18 => (0..count)
                 .map(|j| row(bytes, j))
-                .find(|(other, ..)| other + 16 == kind)
+                .find(|(other, ..)| other.wrapping_add(16) == kind)
                 .and_then(|(_, start, len)| claimed(bytes, start, len))
                 .map(sums_of),
             32 => metadata.map(sums_of),

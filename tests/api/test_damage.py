@@ -312,7 +312,8 @@ def attempt():
 attempt()
 with open("/proc/self/statm") as statm:
     used = int(statm.read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (used + (64 << 20), resource.RLIM_INFINITY))
+# Threads that come later have arenas of 64 MiB each; what is claimed is a terabyte.
+resource.setrlimit(resource.RLIMIT_AS, (used + (512 << 20), resource.RLIM_INFINITY))
 count = 0
 for name in FILES:
     file = cache / name

@@ -1,5 +1,6 @@
 //! The list of all that is wrong with a cache, and caches made of what is whole.
 #![allow(
+    clippy::single_range_in_vec_init,
     clippy::unwrap_used,
     clippy::panic,
     clippy::cast_possible_truncation,
@@ -102,7 +103,7 @@ fn every_damaged_record_is_listed_with_its_sample() {
         .into_iter()
         .zip(places)
         .map(|(sample, at)| {
-            let lost = vec![sample..sample + 1];
+            let lost = Vec::from([sample..sample + 1]);
             ("record_damaged", Some(at), lost, shard.clone())
         })
         .collect();
@@ -183,7 +184,7 @@ fn a_damaged_block_of_index_or_metadata_costs_its_samples() {
         panic!("{:?}", report.problems)
     };
     assert_eq!((first.code, &first.path), ("index_damaged", &index));
-    assert_eq!(first.lost, vec![4096..8192]);
+    assert_eq!(first.lost, [4096..8192]);
     assert_eq!((second.code, &second.path), ("metadata_damaged", &metadata));
     let lost = |sample: &u64| {
         let in_second = second.lost.iter().any(|range| range.contains(sample));
