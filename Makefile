@@ -9,6 +9,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 PYO3_CONFIG := $(CACHE)/pyo3-abi3.txt
 CARGO_CONFIG := --config 'env.PYO3_CONFIG_FILE.value="$(PYO3_CONFIG)"'
 $(shell mkdir -p $(CACHE) && cmp -s .cargo/pyo3-abi3.txt $(PYO3_CONFIG) || cp .cargo/pyo3-abi3.txt $(PYO3_CONFIG))
+$(shell tools/claim-target "$(CARGO_TARGET_DIR)")
 
 PYTHON = $(shell tools/find-python 3.11 3.12 3.13)
 VENV := .venv

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -122,12 +124,16 @@ def rows(samples: Iterable[CachedSample]) -> list[int]:
     return [sample.sample_id for sample in samples]
 
 
-def tree(folder: Path) -> dict[str, bytes | None]:
-    """Every file below a folder with its bytes; None for a folder."""
-    return {
-        str(path.relative_to(folder)): None if path.is_dir() else path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-    }
+def tree(folder: Path) -> dict[str, bytes | str | None]:
+    """Every file below a folder with its bytes, every link with its target; None for a folder."""
+    found: dict[str, bytes | str | None] = {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if path.is_symlink():
+            found[name] = str(path.readlink())
+        else:
+            found[name] = None if path.is_dir() else path.read_bytes()
+    return found
 
 
 def listing(folder: Path) -> list[str]:
@@ -171,6 +177,28 @@ def flip(path: Path, offset: int) -> None:
         [byte] = file.read(1)
         file.seek(at)
         file.write(bytes([byte ^ 1]))
+
+
+def native_threads(expected: int, patience: float = 10.0) -> int:
+    """The threads of this process that are workers of ours or have no name of their own.
+
+    Polars and its allocator name their threads, and start them when they like. A thread takes its
+    name after it has started and ends after it was told to, so this waits for the number expected.
+    """
+    tasks = Path("/proc/self/task")
+    process = (tasks / str(os.getpid()) / "comm").read_text()
+    deadline = time.monotonic() + patience
+    while True:
+        names = []
+        for task in tasks.iterdir():
+            # A thread may end while we look.
+            with contextlib.suppress(OSError):
+                names.append((task / "comm").read_text())
+        ours = sum(name.startswith("dataset_rt") for name in names)
+        number = ours + names.count(process) - 1
+        if number == expected or time.monotonic() > deadline:
+            return number
+        time.sleep(0.01)
 
 
 def script(code: str) -> list[str]:

@@ -20,6 +20,7 @@ from dataset_rt.config import (
     WriterConfig,
     WriterProfilerConfig,
 )
+from dataset_rt.damage import CacheProblem, RepairReport, VerifyReport, repair, verify
 from dataset_rt.dataset import CachedDataset
 from dataset_rt.errors import (
     ArgumentTypeError,
@@ -72,6 +73,7 @@ __all__ = [
     "CacheInput",
     "CacheMismatchError",
     "CacheNotFoundError",
+    "CacheProblem",
     "CacheReuseWarning",
     "CacheSource",
     "CacheSourcesDatasetError",
@@ -95,6 +97,7 @@ __all__ = [
     "MetadataTableTypeError",
     "MetadataValue",
     "ReaderConfig",
+    "RepairReport",
     "Rows",
     "SampleBatch",
     "SampleIndexError",
@@ -105,10 +108,13 @@ __all__ = [
     "SourceNameError",
     "StorageError",
     "UnknownSampleError",
+    "VerifyReport",
     "WorkerProcessError",
     "WriterConfig",
     "WriterProfilerConfig",
     "__version__",
+    "repair",
+    "verify",
 ]
 
 # Applications decide what becomes of log records.

@@ -6,7 +6,22 @@ from typing import Any, Final, Literal, final
 
 from typing_extensions import Self
 
-__all__: list[str]
+__all__ = [
+    "CachedSample",
+    "NativeBatch",
+    "NativeBatchIterator",
+    "NativeBinary",
+    "NativeDataset",
+    "NativeIterator",
+    "NativeOutcome",
+    "NativeRuntime",
+    "NativeTable",
+    "__version__",
+    "build_profile",
+    "check_source_name",
+    "fold_source_name",
+    "large_binary",
+]
 __version__: Final[str]
 build_profile: Final[str]
 """`"release"` or `"debug"`: how the module was compiled."""
@@ -203,3 +218,15 @@ def check_source_name(name: str) -> None:
 
 def fold_source_name(name: str) -> str:
     """Two names with one fold may be one folder on some file system."""
+
+def verify(path: Path, follow_links: bool) -> dict[str, Any]:
+    """Every byte of a cache looked at: path, samples (or None), readable, problems, omitted, repairable.
+
+    A problem: path, code, message, offset (or None), lost (list of (first, end) of samples).
+    """
+
+def repair(path: Path, output: Path) -> dict[str, Any]:
+    """A new cache with index and manifest made again.
+
+    path, samples (None: nothing was written), problems, omitted, remade (names of files), lost (texts), proven.
+    """

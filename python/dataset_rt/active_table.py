@@ -110,7 +110,8 @@ def to_frame(table: object) -> pl.DataFrame:
             return _detached(pl.DataFrame(table))
     except pl.exceptions.DuplicateError as error:
         raise MetadataTableError(f"two columns of the table have one name: {error}") from error
-    except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
+    # PyArrow says of complex numbers and the like that they are not implemented.
+    except (TypeError, ValueError, NotImplementedError, pl.exceptions.PolarsError) as error:
         if isinstance(error, MetadataTableTypeError):
             raise
         raise MetadataTableTypeError(

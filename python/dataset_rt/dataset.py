@@ -215,9 +215,9 @@ class CachedDataset:
                 starts the same numbers again.
 
         Raises:
-            MetadataTableError: If a column, a row or a value is missing or not allowed.
+            MetadataTableError: If a column, a row or a value is missing or not allowed, or a row
+                names a sample that is not in the caches.
             MetadataTableTypeError: If the table or a column has the wrong type.
-            UnknownSampleError: If a row names a sample that is not in the caches.
 
         After an error everything is as it was.
         """

@@ -135,6 +135,9 @@ class _State:
             word = "done"
         else:
             what, word = f"{self.done}/{self.total} sources", "stopped"
+        if not self.samples:
+            # All of them were reused, or failed: a rate of nothing says nothing.
+            return f"{what} {word}: nothing written, {_clock(seconds)}"
         rate = max(seconds, 1e-3)
         return (
             f"{what} {word}: {self.samples:,} samples, {self.samples / rate:,.0f} samples/s, "

@@ -86,7 +86,7 @@ class Rows:
     def __getitems__(self, indices: Sequence[int]) -> list[CachedSample]:
         """Returns several rows as samples: what a DataLoader calls once a batch."""
         if "torch" in sys.modules:
-            # In this process, which may be a loader's worker: its collate function meets samples next.
+            # This process may be a loader's worker, whose collate function meets samples next.
             importlib.import_module("dataset_rt.torch")
         return list(self.take(indices))
 

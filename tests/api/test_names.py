@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,9 @@ import pytest
 from dataset_rt import CacheWriteError, CacheWriteSuccess, DatasetRuntime, ReaderConfig
 from dataset_rt.errors import (
     ArgumentTypeError,
+    CacheDamagedError,
     CacheNotFoundError,
+    DatasetRTError,
     InvalidArgumentError,
     SourceNameError,
 )
@@ -30,10 +33,13 @@ REFUSED = [
     "", ".", "..", ".hidden", " lead", "trail ", "dot.", "a/b", "a\\b", "a:b", "a*b", "a?b",
     'a"b', "a<b", "a>b", "a|b", "a\nb", "a\x7fb", "a\x00b", "a\x85b", "CON", "con", "nul.txt",
     "Com1", "LPT9.tar.gz", "AUX", "prn", "tmp", "TMP", "x" * 201, "é" * 101, "a\ud800",
+    "com¹", "CONIN$", "prn .x", "CON.", "a\tb", "\udc80", "\ud83d\ude00", "x" * 255, "x" * 300,
+    "é" * 150, "🎲" * 51, "/", "//", "C:", "..\\x", "./a", "a/", "~/a/../b",
 ]  # fmt: skip
 TAKEN = [
     "a", "train set", "v1.2", "données", "数据", "данные", "#1", "100%", "[x]", "a'b", "-", "_",
     "console", "tmp2", "com", "x" * 200, "é" * 100, "🎲", "a,b;c=d", "{x}", "(y)", "a~b", "~a",
+    "\u00e9", "e\u0301", "~", "%20", "$HOME", "🎲" * 50, "ﬁ", "İ", "a.b", "index.bin", "shards",
 ]  # fmt: skip
 
 
@@ -72,6 +78,9 @@ def test_names_that_are_fine(make_cache: CacheFactory, base: Path, name: str) ->
         ("été", unicodedata.normalize("NFD", "été")),
         ("STRASSE", "straße"),
         ("ΣΑΣ", "σας"),
+        ("ﬁle", "FILE"),
+        ("\u212b", "å"),
+        ("É", "e\u0301"),
     ],
     ids=ascii,
 )
@@ -164,6 +173,97 @@ def test_relative_paths_are_resolved_at_the_call(
     assert result.path == tmp_path / "~" / "s"
     assert dataset.cache_paths == [tmp_path / "~" / "s"]
     assert len(list(dataset)) == 3
+
+
+@pytest.mark.rule("Paths are taken literally")
+def test_forms_of_one_base_path(
+    runtime: DatasetRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    deep = Path(*["a folder with a long name"] * 12)
+    assert len(str(tmp_path / deep)) > 300
+    forms: list[tuple[str | Path, Path]] = [
+        (tmp_path / "a", tmp_path / "a"),
+        (str(tmp_path / "b"), tmp_path / "b"),
+        (f"{tmp_path}/c/", tmp_path / "c"),
+        (f"{tmp_path}//d///", tmp_path / "d"),
+        ("e", tmp_path / "e"),
+        ("./f/", tmp_path / "f"),
+        (Path("g/h"), tmp_path / "g" / "h"),
+        ("link", tmp_path / "link"),
+        (str(deep), tmp_path / deep),
+    ]
+    for given, expected in forms:
+        source = Source("s", support.plain(3))
+        result = support.succeed(runtime.write_cache(source, given, writer_config=QUIET))
+        assert result.path == expected / "s"
+        assert support.listing(expected) == ["s"]
+        for path in (result.path, os.path.relpath(result.path), f"{result.path}/"):
+            dataset = runtime.cached_dataset([path], reader_config=ReaderConfig(seed=0))
+            assert dataset.cache_paths == [result.path]
+            assert len(list(dataset)) == 3
+
+
+@pytest.mark.rule("Paths are taken literally")
+def test_the_working_directory_changes_while_a_source_is_read(
+    runtime: DatasetRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+
+    def samples() -> Iterator[Any]:
+        yield from support.plain(1000)
+        os.chdir(tmp_path / "elsewhere")
+        yield from support.plain(1000)
+
+    sources = [Source("a", samples()), Source("b", support.plain(3))]
+    outcome = runtime.from_cache_sources(
+        sources, "base", reader_config=ReaderConfig(seed=0), writer_config=QUIET
+    )
+    assert not isinstance(outcome[0], list)
+    assert outcome[0].cache_paths == [tmp_path / "base" / "a", tmp_path / "base" / "b"]
+    assert support.listing(tmp_path / "base") == ["a", "b"]
+    assert support.listing(tmp_path / "elsewhere") == []
+
+
+@pytest.mark.rule("Paths are taken literally")
+def test_paths_that_are_no_text(runtime: DatasetRuntime, tmp_path: Path) -> None:
+    base = tmp_path / os.fsdecode(b"caf\xe9")
+    try:
+        base.mkdir()
+    except OSError:
+        pytest.skip("needs a file system that takes any bytes for a name")
+    cache = support.write(runtime, base, support.plain(3))
+    assert cache == base / "s"
+    dataset = runtime.cached_dataset([cache], reader_config=ReaderConfig(seed=0))
+    copied = pickle.loads(pickle.dumps(dataset))
+    assert copied.cache_paths == [cache]
+    assert len(list(copied)) == 3
+    (cache / "manifest.json").unlink()
+    with pytest.raises(CacheDamagedError) as caught:
+        runtime.cached_dataset([cache], reader_config=ReaderConfig(seed=0))
+    assert caught.value.path == cache / "manifest.json"
+    # A message can be shown anywhere.
+    assert "manifest.json" in str(caught.value).encode("utf-8", "replace").decode()
+
+
+@pytest.mark.rule("Paths are taken literally", "Arguments are checked")
+def test_paths_that_can_not_be(runtime: DatasetRuntime, tmp_path: Path) -> None:
+    config = ReaderConfig(seed=0)
+    for bad in ("a\0b", "x" * 5000, "y" * 256):
+        source = Source("s", support.plain(2))
+        with pytest.raises((DatasetRTError, CacheNotFoundError)):
+            runtime.cached_dataset([str(tmp_path / bad)], reader_config=config)
+        try:
+            results = runtime.write_cache(source, str(tmp_path / bad), writer_config=QUIET)
+        except DatasetRTError:
+            pass
+        else:
+            support.fail(results)
+        assert source.started == 0
+    assert support.listing(tmp_path) == []
 
 
 @pytest.mark.rule("Paths are taken literally", "Arguments are checked")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import array
+import itertools
 import mmap
+import pickle
 import tracemalloc
 from typing import TYPE_CHECKING, Any
 
@@ -153,7 +155,7 @@ def test_empty_payloads(
         "first": [b"", b"x", b"y"],
         "last": [b"x", b""],
         "second": [b"", b"x"] * 500,
-        "many": [b""] * 3000,
+        "many": [b""] * 10_000,
         "shards": [b"", b"x" * 500, b"", b"", b"y" * 500, b""],
     }[pattern]
     kinds: list[Any] = [bytes, bytearray, memoryview]
@@ -172,6 +174,32 @@ def test_empty_payloads(
     assert {sample.data for sample in shuffled} == {b""}
     batch = next(shuffled.iter_batches(len(empty)))
     assert batch.data == [b""] * len(empty)
+
+
+@pytest.mark.rule("Empty payloads are samples", "A batch in four forms")
+@pytest.mark.parametrize("config", [QUIET, LZ4], ids=["none", "lz4"])
+@pytest.mark.parametrize("replacement", [True, False])
+def test_empty_payloads_in_every_form(
+    make_cache: CacheFactory, make_dataset: DatasetFactory, config: WriterConfig, replacement: bool
+) -> None:
+    np, pa = pytest.importorskip("numpy"), pytest.importorskip("pyarrow")
+    empty = [np.zeros((0, 3)), np.array([], np.uint8), memoryview(b"abc")[:0], memoryview(b"")[::2]]
+    contents = [b"", b"x", *[b""] * len(empty), b"yy", b""]
+    samples = of([b"", b"x", *empty, b"yy", bytearray()])
+    cache = make_cache(samples, "s", config.model_copy(update={"max_shard_bytes": 240}))
+    assert len(support.shards(cache)) > 1
+    for mapped in (True, False):
+        dataset = make_dataset(cache, seed=1, use_mmap=mapped, replacement=replacement)
+        for batch in dataset.iter_batches(3):
+            expected = [contents[i] for i in batch.sample_id]
+            assert batch.data == expected
+            assert pa.array(batch.data_arrow).to_pylist() == expected
+            buffer, offsets = batch.data_numpy()
+            assert [bytes(buffer[a:b]) for a, b in itertools.pairwise(offsets)] == expected
+        assert dataset.rows[:].data == contents
+        assert dataset.rows.take([0, 2, 7]).data == [b""] * 3
+        assert dataset.get_item(0, 7).data == b""
+        assert pickle.loads(pickle.dumps(dataset.rows[2:4])).data == [b""] * 2
 
 
 @pytest.mark.rule("Payloads are bytes")

@@ -36,16 +36,11 @@ def round_trip(value: Any) -> Any:
 
 THREADS = """
 import gc, os, sys, threading, time
-import polars as pl
 from dataset_rt import DatasetRuntime, ReaderConfig
 from tests import support
-def threads():
-    return len(os.listdir("/proc/self/task"))
-# Polars starts threads of its own at its first use.
-pl.DataFrame({"a": range(1000)}).lazy().group_by("a").len().collect()
-before = threads()
+assert support.native_threads(0) == 0
 runtime = DatasetRuntime(num_workers=3)
-assert threads() == before + 3, (before, threads())
+assert support.native_threads(3) == 3
 cache = support.write(runtime, sys.argv[1], support.plain(3000, 1000))
 config = ReaderConfig(seed=0, validate_cache=True)
 dataset = runtime.cached_dataset([cache], reader_config=config)
@@ -57,14 +52,11 @@ for batch in other.iter_batches(100):
     pass
 dataset.update_metadata(dataset.get_metadata().head(10))
 dataset.rows[:]
-assert threads() == before + 3, (before, threads())
+assert support.native_threads(3) == 3
 assert threading.active_count() == 1
 del runtime, dataset, other, iterators, samples, batch
 gc.collect()
-deadline = time.monotonic() + 10
-while threads() != before and time.monotonic() < deadline:
-    time.sleep(0.01)
-print(threads() - before)
+print(support.native_threads(0))
 """
 
 
@@ -95,11 +87,10 @@ def test_copies_in_another_process_share_one_pool(make_cache: CacheFactory) -> N
     config = ReaderConfig(seed=0)
     parts = [runtime, *(runtime.cached_dataset([cache], reader_config=config) for _ in range(4))]
     code = """
-    import os, pickle, sys
-    import dataset_rt
-    before = len(os.listdir("/proc/self/task"))
+    import pickle, sys
+    from tests import support
     kept = [pickle.loads(bytes.fromhex(line)) for line in sys.stdin]
-    print(len(kept), len(os.listdir("/proc/self/task")) - before)
+    print(len(kept), support.native_threads(5))
     """
     done = subprocess.run(  # noqa: S603
         support.script(code),
@@ -356,6 +347,9 @@ from tests import support
 base, kind = sys.argv[1], sys.argv[2]
 def samples():
     yield from support.plain(2000)
+    # Workers publish the source before this one meanwhile.
+    while not os.path.exists(os.path.join(base, "done")):
+        time.sleep(0.01)
     print("ready", flush=True)
     if kind == "sleeping":
         time.sleep(1000)

@@ -18,8 +18,6 @@ from tests import support
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.core
-
 SLOW = """
 import sys, time
 from dataset_rt import DatasetRuntime, ReaderConfig, WriterConfig

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import os
@@ -88,7 +89,7 @@ def test_create_then_reuse(runtime: DatasetRuntime, base: Path) -> None:
     for each in outcome.results:
         assert isinstance(each, CacheWriteSuccess)
         assert each.reason
-        assert each.reason in repr(each)
+        assert repr(each.reason) in repr(each)
         assert each.status in repr(each)
 
 
@@ -115,6 +116,41 @@ def test_a_moved_cache_is_reused(runtime: DatasetRuntime, tmp_path: Path) -> Non
     shutil.copytree(tmp_path / "old", tmp_path / "new")
     _, result = loaded(build(runtime, PrintedSource("a", [], "v1"), tmp_path / "new"))
     assert result.status == "reused"
+
+
+def fingerprint_of(*parts: str) -> str:
+    """A fingerprint as sources make it: a digest of all that their samples depend on."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+@pytest.mark.rule(
+    "Matching fingerprints reuse a cache", "on_mismatch says what happens to another fingerprint"
+)
+def test_what_a_fingerprint_covers_decides(runtime: DatasetRuntime, base: Path) -> None:
+    data, code, fields = "data 1", "def prepare(): return 1", "label"
+    first = PrintedSource("a", support.plain(3), fingerprint_of(data, code, fields))
+    build(runtime, first, base)
+    # Nothing but the times of files changed.
+    for file in (base / "a").rglob("*"):
+        os.utime(file, (1, 1))
+    same = PrintedSource("a", support.plain(3), fingerprint_of(data, code, fields))
+    _, result = loaded(build(runtime, same, base))
+    assert (result.status, same.started) == ("reused", 0)
+    changed = [
+        (support.plain(4), fingerprint_of("data 2", code, fields)),
+        (support.plain(5), fingerprint_of(data, "def prepare(): return 2", fields)),
+        ([CacheInput(b"x", {"other": 1.5})], fingerprint_of(data, code, "other")),
+    ]
+    for samples, fingerprint in changed:
+        before = support.tree(base)
+        outcome = build(runtime, PrintedSource("a", samples, fingerprint), base)
+        assert isinstance(support.cause_of(support.fail(outcome.results)), CacheMismatchError)
+        assert support.tree(base) == before
+        source = PrintedSource("a", samples, fingerprint)
+        dataset, result = loaded(build(runtime, source, base, "rebuild"))
+        assert (result.status, source.started) == ("rebuilt", 1)
+        assert fingerprint in result.reason
+        assert [sample.data for sample in dataset] == [sample.data for sample in samples]
 
 
 MISMATCHES = [("v1", "v2"), (None, "v2"), ("", "v2"), ("v1", "")]

@@ -193,6 +193,22 @@ def test_frequencies_follow_weights(
         assert abs(counts[row] - share * draws) <= 5 * (draws * share * (1 - share)) ** 0.5
 
 
+@pytest.mark.rule("Shuffled reading draws by weight", "Extreme weights keep their ratios")
+@pytest.mark.parametrize("last", [0.1, 0.2])
+def test_ten_million_equal_weights(make_dataset: DatasetFactory, last: float) -> None:
+    # Summed one after the other these weights are off by more than one of them.
+    rows, draws = 10_000_000, 20_000
+    dataset = make_dataset(support.plain(10), seed=6)
+    table = dataset.get_metadata()[pl.int_range(rows, eager=True) % 10]
+    weight = pl.when(pl.int_range(rows) == rows - 1).then(last).otherwise(0.1)
+    dataset.update_metadata(table.with_columns(weight=weight))
+    dataset.set_epoch_len(draws)
+    counts = collections.Counter(support.rows(dataset))
+    assert sorted(counts) == list(range(10))
+    for count in counts.values():
+        assert abs(count - draws / 10) <= 5 * (draws * 0.1 * 0.9) ** 0.5
+
+
 @pytest.mark.rule("Extreme weights keep their ratios")
 @pytest.mark.parametrize("dtype", [pl.Int8, pl.UInt8, pl.Int64, pl.UInt64, pl.Float32])
 def test_types_of_weights_do_not_matter(make_dataset: DatasetFactory, dtype: Any) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import collections
+import datetime as dt
+import decimal
 import enum
+import fractions
 import math
 import random
 import struct
@@ -349,6 +353,119 @@ def test_none_is_refused(runtime: DatasetRuntime, base: Path, before: int) -> No
     assert isinstance(error, SampleTypeError)
     assert (error.sample, error.field) == (before, "x")
     assert "None" in str(error)
+
+
+class Colour(enum.Enum):
+    """Members are no values."""
+
+    RED = 1
+
+
+class Word(str, enum.Enum):
+    """Members are texts."""
+
+    YES = "yes"
+
+
+DRIFTS: list[Any] = [
+    None, "1", 1.5, True, [1], (1,), {"y": 1}, b"1", 1j, Colour.RED, Word.YES, float("nan"),
+    decimal.Decimal(1), fractions.Fraction(1), dt.date(2026, 1, 1), object, range(3),
+]  # fmt: skip
+
+
+@pytest.mark.rule(
+    "Types are not mixed", "A failing source leaves the others whole", "Errors say which sample"
+)
+@pytest.mark.parametrize("value", DRIFTS, ids=repr)
+@pytest.mark.parametrize("before", [1, 2000])
+def test_drift_fails_its_source_alone(
+    runtime: DatasetRuntime, base: Path, value: Any, before: int
+) -> None:
+    sources = [
+        Source("first", with_field([1, 2])),
+        Source("drifts", with_field([1] * before + [value, 1])),
+        Source("last", with_field(["a", "b"])),
+    ]
+    first, drifts, last = runtime.write_cache(sources, base, writer_config=QUIET)
+    assert isinstance(first, CacheWriteSuccess)
+    assert isinstance(last, CacheWriteSuccess)
+    error = support.cause_of(support.fail([drifts]))
+    assert isinstance(error, SampleTypeError)
+    assert (error.source, error.sample, error.field) == ("drifts", before, "x")
+    assert error.expected is not None
+    assert "int64" in error.expected
+    assert error.found is not None
+    assert type(value).__name__ in error.found or value is None
+    assert support.listing(base) == ["first", "last"]
+
+
+@pytest.mark.rule("Types are not mixed", "Values of subclasses are stored")
+def test_numpy_drift(runtime: DatasetRuntime, base: Path, make_dataset: DatasetFactory) -> None:
+    np = pytest.importorskip("numpy")
+    for value in (
+        np.float64(1), np.float32(1), np.str_("1"), np.bytes_(b"1"), np.bool_(True), np.array(1),
+        np.array([1]), np.datetime64("2026-01-01"), np.timedelta64(1, "D"), np.complex128(1),
+    ):  # fmt: skip
+        error = refusal(runtime, base, with_field([1, value]))
+        assert isinstance(error, SampleTypeError)
+        assert (error.sample, error.field) == (1, "x")
+    for value in (np.str_("1"), np.bool_(True), np.array(1.0), np.complex64(1)):
+        assert isinstance(refusal(runtime, base, with_field([1.5, value])), SampleTypeError)
+    integers = [kind(7) for kind in (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16,
+                                     np.uint32, np.uint64)]  # fmt: skip
+    dataset = make_dataset(with_field([1, *integers]), shuffle=False)
+    assert [sample.metadata["x"] for sample in dataset] == [1, *[7] * 8]
+    floats = [np.float16(1.5), np.float32(1.5), np.float64(1.5), np.int64(3), np.uint8(4)]
+    dataset = make_dataset(with_field([0.5, *floats]), shuffle=False)
+    assert [sample.metadata["x"] for sample in dataset] == [0.5, 1.5, 1.5, 1.5, 3.0, 4.0]
+
+
+@pytest.mark.rule("Every sample has the same fields", "Errors say which sample")
+@pytest.mark.parametrize("kind", ["type", "missing", "more", "nested"])
+def test_drift_after_a_million_samples(runtime: DatasetRuntime, base: Path, kind: str) -> None:
+    count = 1_000_000
+    last = {"type": {"x": "1"}, "missing": {}, "more": {"x": 1, "y": 2}, "nested": {"x": {"y": 1}}}
+    usual = {"x": 1}
+
+    def samples() -> Iterator[Any]:
+        for _ in range(count):
+            yield b"", usual
+        yield b"", last[kind]
+
+    result = support.fail(runtime.write_cache(Source("s", samples()), base, writer_config=QUIET))
+    error = support.cause_of(result)
+    assert isinstance(error, (SampleTypeError, SampleValueError))
+    assert (error.source, error.sample) == ("s", count)
+    assert error.field == ("y" if kind == "more" else "x")
+    assert support.listing(base) == []
+
+
+@pytest.mark.rule("Metadata is a flat mapping", "Values of subclasses are stored")
+def test_odd_mappings_and_members(
+    runtime: DatasetRuntime, base: Path, make_dataset: DatasetFactory
+) -> None:
+    class Loud(dict[str, Any]):
+        def __getitem__(self, key: str) -> Any:
+            return super().__getitem__(key) * 2
+
+    mappings: list[Any] = [
+        {"x": "yes"},
+        {Text("x"): Word.YES},
+        collections.OrderedDict(x="yes"),
+        collections.UserDict(x="yes"),
+        collections.ChainMap({"x": "yes"}, {"x": "no"}),
+        collections.defaultdict(str, x="yes"),
+        Loud(x="yes"),
+    ]
+    dataset = make_dataset([CacheInput(b"", mapping) for mapping in mappings], shuffle=False)
+    read = [sample.metadata for sample in dataset]
+    assert read == [{"x": "yes"}] * 6 + [{"x": "yesyes"}]
+    assert {type(key) for row in read for key in row} == {str}
+    assert {type(value) for row in read for value in row.values()} == {str}
+    twice = [CacheInput(b"", {"x": 1}), CacheInput(b"", {"x": 1}), CacheInput(b"", Twice({"x": 1}))]
+    error = refusal(runtime, base, twice)
+    assert (error.sample, error.field) == (2, "x")
+    assert "twice" in str(error)
 
 
 NAMES = ["", " ", "a.b", "a b", "é", "e\u0301", "日本", "🎲", "x" * 1024, "\n", "Weight"]

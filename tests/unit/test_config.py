@@ -9,7 +9,6 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from dataset_rt import (
     DEFAULT_WRITER_CONFIG,
@@ -19,6 +18,8 @@ from dataset_rt import (
     WriterProfilerConfig,
 )
 from pydantic import BaseModel, ValidationError
+
+np = pytest.importorskip("numpy")
 
 
 class Number(IntEnum):

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pytest
 from dataset_rt import DatasetRTWarning, MetadataTableError, MetadataTableTypeError
 from dataset_rt.active_table import (
@@ -20,6 +17,10 @@ from dataset_rt.active_table import (
     unpack,
 )
 from polars.testing import assert_frame_equal
+
+np = pytest.importorskip("numpy")
+pa = pytest.importorskip("pyarrow")
+pd = pytest.importorskip("pandas")
 
 FIELDS: list[Field] = [
     ("flag", "bool", False),

@@ -65,8 +65,7 @@ impl Codec {
     /// It is `raw` itself exactly when compression does not make it shorter, so that a reader tells
     /// the two apart by comparing lengths.
     pub fn encode(self, raw: &[u8], out: &mut Vec<u8>) -> usize {
-        let compressible = self == Self::Lz4 && raw.len() as u64 <= MAX_COMPRESSED_PAYLOAD;
-        if compressible && !raw.is_empty() {
+        if self.compresses(raw.len()) {
             let start = out.len();
             out.resize(start + get_maximum_output_size(raw.len()), 0);
             let written = compress_into(raw, out.get_mut(start..).unwrap_or_default());
@@ -80,6 +79,20 @@ impl Codec {
         }
         out.extend_from_slice(raw);
         raw.len()
+    }
+
+    /// The most bytes that [`encode`](Self::encode) needs behind what `out` holds, for a payload of `raw_len` bytes.
+    #[must_use]
+    pub fn most_encoded(self, raw_len: usize) -> usize {
+        if self.compresses(raw_len) {
+            get_maximum_output_size(raw_len)
+        } else {
+            raw_len
+        }
+    }
+
+    fn compresses(self, raw_len: usize) -> bool {
+        self == Self::Lz4 && raw_len > 0 && raw_len as u64 <= MAX_COMPRESSED_PAYLOAD
     }
 
     /// Decodes a record into exactly `out.len()` bytes.

@@ -74,6 +74,7 @@ pub use layout::{
 pub use manifest::{FileInfo, Manifest, ShardInfo, SourceInfo};
 pub use metadata::{
     BatchLayout, Batcher, ColumnLayout, ColumnSlices, MetadataEncoder, MetadataLayout,
+    metadata_contents,
 };
 pub use schema::{Field, FieldType, Schema, check_field_name};
 pub use shard::{

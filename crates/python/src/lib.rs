@@ -14,6 +14,7 @@ mod runtime;
 mod sample;
 mod schema;
 mod source;
+mod verify;
 mod write;
 
 // Naming the crate links it: without this line every `_polars_plugin_*` symbol vanishes without a warning.
@@ -71,5 +72,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(check_source_name, module)?)?;
     module.add_function(wrap_pyfunction!(fold_source_name, module)?)?;
     module.add_function(wrap_pyfunction!(large_binary, module)?)?;
+    module.add_function(wrap_pyfunction!(verify::verify, module)?)?;
+    module.add_function(wrap_pyfunction!(verify::repair, module)?)?;
     Ok(())
 }

@@ -57,7 +57,10 @@ pub(crate) fn release_abandoned(_py: Python<'_>) {
 
 /// A `bytes` object of `len` bytes with unspecified content, and where they are.
 #[allow(unsafe_code)]
-fn uninitialised_bytes(py: Python<'_>, len: usize) -> PyResult<(Py<PyAny>, NonNull<u8>)> {
+pub(crate) fn uninitialised_bytes(
+    py: Python<'_>,
+    len: usize,
+) -> PyResult<(Py<PyAny>, NonNull<u8>)> {
     let size = isize::try_from(len)
         .map_err(|_| PyOverflowError::new_err(format!("a payload of {len} bytes is too large")))?;
     // SAFETY: a null source asks for an object of `size` bytes whose content the caller sets; the result is a new

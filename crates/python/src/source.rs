@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyIterator, PyTuple};
 
 use crate::error::{exception, to_py};
+use crate::payload::uninitialised_bytes;
 use crate::schema::{Builder, Place};
 
 /// The most samples in a block.
@@ -19,30 +20,23 @@ pub(crate) const MAX_BLOCK_BYTES: usize = 1 << 20;
 /// A part block older than this is handed on, so that what a slow source yielded is soon on disk.
 const MAX_BLOCK_AGE: Duration = Duration::from_millis(200);
 
-/// Payloads of one block: memory of Python objects and copies, in order.
+/// Payloads of one block: memory of Python objects, in order.
 #[derive(Default)]
 pub(crate) struct SourcePayloads {
     slots: Vec<(*const u8, usize)>,
     objects: Vec<Py<PyAny>>,
-    copies: Vec<Box<[u8]>>,
     bytes: usize,
 }
 
-// SAFETY: the pointers lead into immutable bytes objects and boxes that this value owns.
+// SAFETY: the pointers lead into immutable bytes objects that this value owns.
 #[allow(unsafe_code)]
 unsafe impl Send for SourcePayloads {}
 impl SourcePayloads {
-    fn push_object(&mut self, bytes: &Bound<'_, PyBytes>) {
+    fn push(&mut self, bytes: &Bound<'_, PyBytes>) {
         let content = bytes.as_bytes();
         self.slots.push((content.as_ptr(), content.len()));
         self.bytes += content.len();
         self.objects.push(bytes.clone().into_any().unbind());
-    }
-
-    fn push_copy(&mut self, content: Box<[u8]>) {
-        self.slots.push((content.as_ptr(), content.len()));
-        self.bytes += content.len();
-        self.copies.push(content);
     }
 }
 
@@ -54,7 +48,7 @@ impl PayloadList for SourcePayloads {
     #[allow(unsafe_code)]
     fn get(&self, index: usize) -> &[u8] {
         let (start, len) = self.slots[index];
-        // SAFETY: the slot was made from a slice of an object or box that this value keeps alive and unchanged.
+        // SAFETY: the slot was made from a slice of an object that this value keeps alive and nobody can change.
         unsafe { std::slice::from_raw_parts(start, len) }
     }
 }
@@ -179,17 +173,11 @@ impl<'py> Puller<'py> {
         };
         builder.push(&metadata, &place)?;
         match data.cast::<PyBytes>() {
-            Ok(bytes) => payloads.push_object(&bytes),
-            Err(_) => payloads.push_copy(copied(&data, &place)?),
-        }
-        let longest = payloads.slots.last().map_or(0, |slot| slot.1);
-        if u32::try_from(longest).is_err() {
-            return Err(place.value_error(
-                item.py(),
-                Some("data"),
-                "a payload of at most 4294967295 bytes",
-                &format!("{longest} bytes"),
-            ));
+            Ok(bytes) => {
+                check_len(item.py(), bytes.as_bytes().len(), &place)?;
+                payloads.push(&bytes);
+            }
+            Err(_) => payloads.push(&copied(&data, &place)?),
         }
         Ok(())
     }
@@ -212,14 +200,24 @@ pub(crate) fn described(value: &Bound<'_, PyAny>) -> String {
     }
 }
 
-/// The bytes of a payload that is not a `bytes` object.
-fn copied(data: &Bound<'_, PyAny>, place: &Place<'_>) -> PyResult<Box<[u8]>> {
+/// Called BEFORE a payload is copied: a copy of one that is refused would be 4 GiB or more.
+fn check_len(py: Python<'_>, len: usize, place: &Place<'_>) -> PyResult<()> {
+    if u32::try_from(len).is_ok() {
+        return Ok(());
+    }
+    let expected = "a payload of at most 4294967295 bytes";
+    Err(place.value_error(py, Some("data"), expected, &format!("{len} bytes")))
+}
+
+/// The bytes of a payload that is not a `bytes` object, in one of our own.
+fn copied<'py>(data: &Bound<'py, PyAny>, place: &Place<'_>) -> PyResult<Bound<'py, PyBytes>> {
     let py = data.py();
     const EXPECTED: &str =
         "bytes, bytearray, memoryview, an object with a buffer of one-byte items, or a NumPy array";
     let refuse = |found: &str| place.type_error(py, Some("data"), EXPECTED, found);
     if let Ok(bytes) = data.cast::<PyByteArray>() {
-        return Ok(bytes.to_vec().into_boxed_slice());
+        check_len(py, bytes.len(), place)?;
+        return copy_of(bytes);
     }
     if is_numpy(data, "ndarray") {
         if data.getattr("dtype")?.getattr("hasobject")?.is_truthy()? {
@@ -227,8 +225,8 @@ fn copied(data: &Bound<'_, PyAny>, place: &Place<'_>) -> PyResult<Box<[u8]>> {
                 "a NumPy array of Python objects; serialise it first, for example with pickle",
             ));
         }
-        let bytes = data.call_method0("tobytes")?;
-        return Ok(bytes.cast::<PyBytes>()?.as_bytes().into());
+        check_len(py, data.getattr("nbytes")?.extract()?, place)?;
+        return Ok(data.call_method0("tobytes")?.cast_into::<PyBytes>()?);
     }
     if data.is_instance_of::<pyo3::types::PyString>() {
         return Err(refuse(
@@ -251,9 +249,23 @@ fn copied(data: &Bound<'_, PyAny>, place: &Place<'_>) -> PyResult<Box<[u8]>> {
             "a buffer of {item_size}-byte items; view it as bytes, for example with .tobytes()"
         )));
     }
+    check_len(py, view.getattr("nbytes")?.extract()?, place)?;
     let bytes = view.call_method0("tobytes")?;
     view.call_method0("release")?;
-    Ok(bytes.cast::<PyBytes>()?.as_bytes().into())
+    Ok(bytes.cast_into::<PyBytes>()?)
+}
+
+#[allow(unsafe_code)]
+fn copy_of<'py>(bytes: &Bound<'py, PyByteArray>) -> PyResult<Bound<'py, PyBytes>> {
+    let py = bytes.py();
+    // Made by the interpreter, which raises MemoryError where there is no memory.
+    let (object, start) = uninitialised_bytes(py, bytes.len())?;
+    // SAFETY: no code of Python runs between the question for the length and the copy, so that the array keeps its
+    // memory; the new object has as many bytes, and nobody else has seen it.
+    unsafe {
+        std::ptr::copy_nonoverlapping(bytes.data(), start.as_ptr(), bytes.len());
+    }
+    Ok(object.into_bound(py).cast_into::<PyBytes>()?)
 }
 
 /// Whether a value is an instance of a NumPy class; never imports NumPy.

@@ -25,6 +25,9 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 /// that hangs must not hang the caller. Workers then finish the cleaning when the disk answers.
 const CLEAN_UP_LIMIT: Duration = Duration::from_secs(5);
 
+/// Sources that were read and are not stored yet, at most: each holds a few descriptors.
+const MAX_FINISHING: usize = 16;
+
 /// Python functions to call meanwhile.
 pub(crate) struct Callbacks<'py> {
     pub(crate) on_progress: Option<Bound<'py, PyAny>>,
@@ -166,6 +169,7 @@ impl Run<'_, '_> {
     fn all<'py>(&mut self, py: Python<'py>, jobs: &[Job<'py>]) -> PyResult<()> {
         for (index, (name, fingerprint, source)) in jobs.iter().enumerate() {
             self.current = index;
+            self.make_way(py)?;
             if let Some(writer) = self.begin(py, index, name, fingerprint.as_deref())? {
                 match self.feed(py, name, source, &writer) {
                     Ok(()) => {
@@ -192,6 +196,19 @@ impl Run<'_, '_> {
             self.tell_progress(py, false)?;
         }
         self.tell_progress(py, true)
+    }
+
+    /// Waits while too many sources are being stored. While space is short, waits for all of them: until they are
+    /// stored or have given back what they held.
+    fn make_way(&mut self, py: Python<'_>) -> PyResult<()> {
+        while self.finishing.len() >= MAX_FINISHING
+            || !self.finishing.is_empty() && py.detach(|| self.session.is_short_of_space())
+        {
+            self.collect(py, SIGNAL_INTERVAL);
+            py.check_signals()?;
+            self.tell_progress(py, false)?;
+        }
+        Ok(())
     }
 
     /// Claims the target, or finds an outcome without reading the source.
@@ -250,6 +267,7 @@ impl Run<'_, '_> {
         let mut started = false;
         loop {
             let waiting = self.profiled.then(Instant::now);
+            self.make_way(py)?;
             while !py.detach(|| writer.wait_for_room(SIGNAL_INTERVAL)) {
                 py.check_signals()?;
                 self.tell_progress(py, false)?;

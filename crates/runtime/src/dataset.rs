@@ -10,6 +10,7 @@ use crate::active::{ActiveTable, SampleRef, UpdateReport};
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::export;
+use crate::files::steady;
 use crate::mapped;
 use crate::pool::Pool;
 use crate::reader::{
@@ -179,10 +180,13 @@ impl Dataset {
         let mut caches = Vec::with_capacity(paths.len());
         for path in &paths {
             cancel.check()?;
-            if options.validate_cache {
-                verify(path, cache_options, cancel)?;
-            }
-            caches.push(Arc::new(Cache::open(path, cache_options)?));
+            let cache = steady(path, || {
+                if options.validate_cache {
+                    verify(path, cache_options, cancel)?;
+                }
+                Cache::open(path, cache_options)
+            })?;
+            caches.push(Arc::new(cache));
         }
         let loaded = Arc::new(Loaded::new(caches, options.verify_payloads)?);
         let table = Arc::new(ActiveTable::all(loaded.numbering().clone()));

@@ -6,7 +6,7 @@
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -71,6 +71,70 @@ fn consult(operation: Operation, path: &Path) -> io::Result<()> {
     hook.map_or(Ok(()), |hook| hook(operation, path))
 }
 
+/// A change of the disk that took place, with all that it takes to do it again.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the fields of an operation's own name")]
+pub enum Change<'a> {
+    CreateDir {
+        path: &'a Path,
+    },
+    CreateFile {
+        path: &'a Path,
+    },
+    Write {
+        path: &'a Path,
+        offset: u64,
+        bytes: &'a [u8],
+    },
+    SyncFile {
+        path: &'a Path,
+    },
+    SyncDir {
+        path: &'a Path,
+    },
+    Rename {
+        from: &'a Path,
+        to: &'a Path,
+    },
+    Exchange {
+        first: &'a Path,
+        second: &'a Path,
+    },
+    RemoveFile {
+        path: &'a Path,
+    },
+    RemoveDir {
+        path: &'a Path,
+    },
+}
+
+/// Called after each change, before anything that depends on it.
+pub type Recorder = Arc<dyn Fn(&Change<'_>) + Send + Sync>;
+
+static RECORDED: AtomicBool = AtomicBool::new(false);
+static RECORDER: RwLock<Option<Recorder>> = RwLock::new(None);
+
+/// Sets or clears the recorder of this process. For tests.
+pub fn set_recorder(recorder: Option<Recorder>) {
+    let mut slot = RECORDER.write().unwrap_or_else(PoisonError::into_inner);
+    RECORDED.store(recorder.is_some(), Ordering::SeqCst);
+    *slot = recorder;
+}
+
+fn record(change: Change<'_>) {
+    if !RECORDED.load(Ordering::Relaxed) {
+        return;
+    }
+    let recorder = RECORDER
+        .read()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone();
+    if let Some(recorder) = recorder {
+        recorder(&change);
+    }
+}
+
 /// One system call that changes the disk, repeated while signals interrupt it.
 fn attempt<T>(
     operation: Operation,
@@ -88,11 +152,7 @@ fn attempt<T>(
 /// The error for a refused operation. Where space or quota is the cause it says how much was needed (`None`: one
 /// block of the file system) and how much is free.
 fn refused(operation: &'static str, path: &Path, needed: Option<u64>, source: io::Error) -> Error {
-    let full = matches!(
-        source.raw_os_error().map(Errno::from_raw_os_error),
-        Some(Errno::NOSPC | Errno::DQUOT)
-    );
-    let hint = if full {
+    let hint = if is_full(&source) {
         space_hint(path, needed)
     } else {
         String::new()
@@ -106,19 +166,11 @@ fn refused(operation: &'static str, path: &Path, needed: Option<u64>, source: io
 }
 
 fn space_hint(path: &Path, needed: Option<u64>) -> String {
-    let found = path.ancestors().find_map(|place| {
-        let place = if place.as_os_str().is_empty() {
-            Path::new(".")
-        } else {
-            place
-        };
-        rustix::fs::statvfs(place).ok()
-    });
-    match found {
+    match file_system_of(path) {
         Some(found) => format!(
             "; {} bytes needed, {} bytes free",
             needed.unwrap_or(found.f_frsize),
-            found.f_bavail.saturating_mul(found.f_frsize)
+            free_on(&found)
         ),
         None => {
             format!(
@@ -127,6 +179,35 @@ fn space_hint(path: &Path, needed: Option<u64>) -> String {
             )
         }
     }
+}
+
+/// What the system says of the file system that `path` is on, or would be on.
+fn file_system_of(path: &Path) -> Option<rustix::fs::StatVfs> {
+    path.ancestors().find_map(|place| {
+        let place = if place.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            place
+        };
+        rustix::io::retry_on_intr(|| rustix::fs::statvfs(place)).ok()
+    })
+}
+
+fn free_on(found: &rustix::fs::StatVfs) -> u64 {
+    found.f_bavail.saturating_mul(found.f_frsize)
+}
+
+/// Bytes that this user may still write below `path`; `None` where the system does not say.
+pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
+    file_system_of(path).map(|found| free_on(&found))
+}
+
+/// Whether an error says that space or quota is used up.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error().map(Errno::from_raw_os_error),
+        Some(Errno::NOSPC | Errno::DQUOT)
+    )
 }
 
 /// A new file that is written from front to back, with a head that may be written last.
@@ -148,6 +229,7 @@ impl OutFile {
                 .open(&path)
         })
         .map_err(|source| refused("create", &path, None, source))?;
+        record(Change::CreateFile { path: &path });
         Ok(Self { file, path, len: 0 })
     }
 
@@ -168,6 +250,7 @@ impl OutFile {
             let written = attempt(Operation::Write, &self.path, || file.write(rest))
                 .and_then(some_progress)
                 .map_err(|source| self.write_refused(rest, source))?;
+            self.record_write(rest, written, self.len);
             rest = rest.get(written..).unwrap_or_default();
             self.len += written as u64;
         }
@@ -183,10 +266,19 @@ impl OutFile {
             })
             .and_then(some_progress)
             .map_err(|source| self.write_refused(rest, source))?;
+            self.record_write(rest, written, offset);
             rest = rest.get(written..).unwrap_or_default();
             offset += written as u64;
         }
         Ok(())
+    }
+
+    fn record_write(&self, rest: &[u8], written: usize, offset: u64) {
+        record(Change::Write {
+            path: &self.path,
+            offset,
+            bytes: rest.get(..written).unwrap_or_default(),
+        });
     }
 
     fn write_refused(&self, rest: &[u8], source: io::Error) -> Error {
@@ -203,7 +295,9 @@ impl OutFile {
     /// Waits until the file is on the disk. After an error nothing is known about its bytes: the file is lost.
     pub(crate) fn sync(&self) -> Result<()> {
         attempt(Operation::SyncFile, &self.path, || self.file.sync_all())
-            .map_err(|source| refused("sync", &self.path, Some(self.len), source))
+            .map_err(|source| refused("sync", &self.path, Some(self.len), source))?;
+        record(Change::SyncFile { path: &self.path });
+        Ok(())
     }
 }
 
@@ -224,7 +318,12 @@ pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut file = OutFile::create(part.clone())?;
     let placed = file.append(bytes).and_then(|()| {
         attempt(Operation::Rename, path, || std::fs::rename(&part, path))
-            .map_err(|source| refused("write", path, None, source))
+            .map_err(|source| refused("write", path, None, source))?;
+        record(Change::Rename {
+            from: &part,
+            to: path,
+        });
+        Ok(())
     });
     if placed.is_err() {
         // The first error is the one to report.
@@ -238,7 +337,10 @@ pub(crate) fn create_dir(path: &Path) -> Result<bool> {
     match attempt(Operation::CreateDir, path, || {
         DirBuilder::new().create(path)
     }) {
-        Ok(()) => Ok(true),
+        Ok(()) => {
+            record(Change::CreateDir { path });
+            Ok(true)
+        }
         Err(source) if source.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(source) => Err(refused("create directory", path, None, source)),
     }
@@ -284,7 +386,11 @@ pub(crate) fn sync_dir(path: &Path) -> Result<()> {
         {
             Ok(())
         }
-        other => other.map_err(|source| refused("sync", path, None, source)),
+        other => {
+            other.map_err(|source| refused("sync", path, None, source))?;
+            record(Change::SyncDir { path });
+            Ok(())
+        }
     }
 }
 
@@ -355,55 +461,92 @@ pub(crate) fn rename_dir_noreplace(from: &Path, to: &Path) -> Result<Renamed> {
         outcome => outcome,
     };
     match outcome {
-        Ok(()) => Ok(Renamed::Done),
+        Ok(()) => {
+            record(Change::Rename { from, to });
+            Ok(Renamed::Done)
+        }
         Err(error) if is_occupied(&error) && to.symlink_metadata().is_ok() => Ok(Renamed::Occupied),
         Err(source) => Err(refused("rename", to, None, source)),
     }
 }
 
-/// Swaps the directories `new` and `standing`, in one step where the system can. Else `standing` goes to `aside`, and
-/// then to where `new` was; an error leaves both where they were, as far as the system lets it.
-pub(crate) fn exchange_dirs(new: &Path, standing: &Path, aside: &Path) -> Result<()> {
-    let first = while_busy(|| {
-        attempt(Operation::Exchange, standing, || {
-            Ok(rustix::fs::renameat_with(
-                CWD,
-                new,
-                CWD,
-                standing,
-                RenameFlags::EXCHANGE,
-            )?)
-        })
-    });
-    match first {
-        Ok(()) => Ok(()),
+/// How two directories were swapped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Swapped {
+    /// In one step: each has the other's name.
+    AtOnce,
+    /// In two: what stood there has this name.
+    Aside(PathBuf),
+}
+
+/// Puts the directory `new` in the place of `standing`, in one step where the system can. Else `standing` goes to the
+/// free name that `make_aside` answers, and then `new` to its place; an error leaves both where they were, as far as
+/// the system lets it. Whoever stops between the two steps leaves `standing` at the name aside, so that must be one
+/// that is found again, also after a power cut.
+pub(crate) fn exchange_dirs(
+    new: &Path,
+    standing: &Path,
+    make_aside: &dyn Fn() -> Result<PathBuf>,
+) -> Result<Swapped> {
+    match exchange(new, standing) {
+        Ok(()) => Ok(Swapped::AtOnce),
         Err(error) if is_missing(&error) => {
-            rename(standing, aside)?;
+            let aside = make_aside()?;
+            rename(standing, &aside)?;
             // What was moved goes back; if even that fails, the first error is the one to report.
             if let Err(error) = rename(new, standing) {
-                let _ = rename(aside, standing);
+                let _ = rename(&aside, standing);
                 return Err(error);
             }
-            if let Err(error) = rename(aside, new) {
-                let _ = rename(standing, new).and_then(|()| rename(aside, standing));
-                return Err(error);
-            }
-            Ok(())
+            Ok(Swapped::Aside(aside))
         }
         Err(source) => Err(refused("swap", standing, None, source)),
     }
 }
 
+/// Takes [`exchange_dirs`] back, in steps of the same kind.
+pub(crate) fn exchange_back(new: &Path, standing: &Path, swapped: &Swapped) -> Result<()> {
+    match swapped {
+        Swapped::AtOnce => {
+            exchange(new, standing).map_err(|source| refused("swap", standing, None, source))
+        }
+        Swapped::Aside(aside) => {
+            rename(standing, new)?;
+            if let Err(error) = rename(aside, standing) {
+                let _ = rename(new, standing);
+                return Err(error);
+            }
+            Ok(())
+        }
+    }
+}
+
+fn exchange(first: &Path, second: &Path) -> io::Result<()> {
+    while_busy(|| {
+        attempt(Operation::Exchange, second, || {
+            let flags = RenameFlags::EXCHANGE;
+            Ok(rustix::fs::renameat_with(CWD, first, CWD, second, flags)?)
+        })
+    })?;
+    record(Change::Exchange { first, second });
+    Ok(())
+}
+
 fn rename(from: &Path, to: &Path) -> Result<()> {
     while_busy(|| attempt(Operation::Rename, to, || std::fs::rename(from, to)))
-        .map_err(|source| refused("rename", to, None, source))
+        .map_err(|source| refused("rename", to, None, source))?;
+    record(Change::Rename { from, to });
+    Ok(())
 }
 
 /// Removes a directory if it is empty. `true`: it is gone.
 pub(crate) fn remove_dir_if_empty(path: &Path) -> bool {
     let removed = attempt(Operation::RemoveDir, path, || std::fs::remove_dir(path));
     match removed {
-        Ok(()) => true,
+        Ok(()) => {
+            record(Change::RemoveDir { path });
+            true
+        }
         Err(error) => error.kind() == io::ErrorKind::NotFound,
     }
 }
@@ -411,7 +554,9 @@ pub(crate) fn remove_dir_if_empty(path: &Path) -> bool {
 /// Removes a file.
 pub(crate) fn remove_file(path: &Path) -> Result<()> {
     attempt(Operation::RemoveFile, path, || std::fs::remove_file(path))
-        .map_err(|source| refused("remove", path, None, source))
+        .map_err(|source| refused("remove", path, None, source))?;
+    record(Change::RemoveFile { path });
+    Ok(())
 }
 
 /// Removes the directory `path` with those of its entries for which `ours` says so by their path below it; what is
@@ -422,7 +567,9 @@ pub(crate) fn remove_tree(path: &Path, ours: &dyn Fn(&Path) -> bool) -> io::Resu
         opened => opened?,
     };
     remove_entries(directory, path, Path::new(""), ours)?;
-    attempt(Operation::RemoveDir, path, || std::fs::remove_dir(path))
+    attempt(Operation::RemoveDir, path, || std::fs::remove_dir(path))?;
+    record(Change::RemoveDir { path });
+    Ok(())
 }
 
 fn open_dir(from: BorrowedFd<'_>, path: &Path) -> rustix::io::Result<OwnedFd> {
@@ -440,13 +587,15 @@ fn remove_entries(
     use std::os::unix::ffi::OsStrExt;
 
     let mut first_error = Ok(());
-    for entry in Dir::read_from(&directory)? {
+    // One descriptor a level: this is also how a process that has run out of them cleans up.
+    let mut listing = Dir::new(directory)?;
+    while let Some(entry) = listing.read() {
         let entry = entry?;
         let name = Path::new(OsStr::from_bytes(entry.file_name().to_bytes()));
         if name == Path::new(".") || name == Path::new("..") || !ours(&below.join(name)) {
             continue;
         }
-        let removed = remove_entry(directory.as_fd(), path, below, name, ours);
+        let removed = remove_entry(listing.fd()?, path, below, name, ours);
         match removed {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 first_error = first_error.and(Err(error));
@@ -465,18 +614,23 @@ fn remove_entry(
     ours: &dyn Fn(&Path) -> bool,
 ) -> io::Result<()> {
     let full = path.join(name);
-    let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let found = rustix::io::retry_on_intr(|| {
+        rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
+    })?;
     if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
         let inner = open_dir(directory, name)?;
         remove_entries(inner, &full, &below.join(name), ours)?;
         attempt(Operation::RemoveDir, &full, || {
             Ok(rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR)?)
-        })
+        })?;
+        record(Change::RemoveDir { path: &full });
     } else {
         attempt(Operation::RemoveFile, &full, || {
             Ok(rustix::fs::unlinkat(directory, name, AtFlags::empty())?)
-        })
+        })?;
+        record(Change::RemoveFile { path: &full });
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +15,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::error::{Error, Result};
+use crate::reader::give_up_files;
 
 /// Which file stood at a path: another inode or another size is another file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,31 @@ pub(crate) struct FileId {
     pub(crate) device: u64,
     pub(crate) inode: u64,
     pub(crate) size: u64,
+}
+
+/// How often a look at a folder is repeated that another folder came in the way of.
+const LOOKS: usize = 16;
+
+/// Looks at a folder of several files. Where another folder took its name meanwhile, as when a cache is rebuilt, the
+/// look may have met files of both, or the old ones on their way out: it is repeated, a bounded number of times.
+pub(crate) fn steady<T>(path: &Path, mut look: impl FnMut() -> Result<T>) -> Result<T> {
+    for _ in 1..LOOKS {
+        let before = standing(path);
+        match look() {
+            Err(Error::Interrupted) => return Err(Error::Interrupted),
+            outcome if standing(path) == before => return outcome,
+            _ => {}
+        }
+    }
+    look()
+}
+
+/// Which folder has this name. The time of the last change is a part, because file systems give the number of a
+/// removed folder to the next one.
+fn standing(path: &Path) -> Option<(u64, u64, i64, i64)> {
+    use std::os::unix::fs::MetadataExt;
+    let found = std::fs::metadata(path).ok()?;
+    Some((found.dev(), found.ino(), found.ctime(), found.ctime_nsec()))
 }
 
 /// A cache folder. No descriptor is held, so that many open caches cost none.
@@ -64,8 +90,7 @@ impl Folder {
     /// [`Error::NotFound`] when nothing or something else than a folder is there.
     pub(crate) fn open(&self) -> Result<Directory> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = retry_on_intr(|| rustix::fs::openat(CWD, &self.path, flags, Mode::empty()));
-        match opened {
+        match open_at(CWD, &self.path, flags) {
             Ok(fd) => Ok(Directory {
                 fd,
                 path: self.path.clone(),
@@ -120,7 +145,7 @@ impl Directory {
 
     pub(crate) fn open_directory(&self, name: &str) -> Result<Directory> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | self.link_flag();
-        match retry_on_intr(|| rustix::fs::openat(&self.fd, name, flags, Mode::empty())) {
+        match open_at(self.fd.as_fd(), Path::new(name), flags) {
             Ok(fd) => Ok(Directory {
                 fd,
                 path: self.path.join(name),
@@ -132,7 +157,7 @@ impl Directory {
 
     pub(crate) fn open_file(&self, name: &str) -> Result<RegularFile> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | self.link_flag();
-        let fd = match retry_on_intr(|| rustix::fs::openat(&self.fd, name, flags, Mode::empty())) {
+        let fd = match open_at(self.fd.as_fd(), Path::new(name), flags) {
             Ok(fd) => fd,
             Err(errno) => return Err(self.explain(name, "a regular file", errno)),
         };
@@ -253,6 +278,16 @@ impl RegularFile {
     }
 }
 
+/// Opens a name in a folder. Where the process has no descriptor left, the shards that are kept open for later
+/// reads give way to what is needed now.
+fn open_at(folder: BorrowedFd<'_>, name: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    let open = || retry_on_intr(|| rustix::fs::openat(folder, name, flags, Mode::empty()));
+    match open() {
+        Err(Errno::MFILE | Errno::NFILE) if give_up_files() => open(),
+        opened => opened,
+    }
+}
+
 /// [`FormatError::FileSize`] unless the sizes agree.
 pub(crate) fn expect_size(path: &Path, id: FileId, size: u64) -> Result<()> {
     if id.size == size {
@@ -327,6 +362,41 @@ mod tests {
 
     fn text(error: Error) -> String {
         error.to_string()
+    }
+
+    #[test]
+    fn a_look_is_repeated_while_other_folders_take_the_name() {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join("s");
+        std::fs::create_dir(&path).unwrap();
+        let mut looks = 0;
+        let found = super::steady(&path, || {
+            looks += 1;
+            if looks < 3 {
+                std::fs::rename(&path, base.path().join(looks.to_string())).unwrap();
+                std::fs::create_dir(&path).unwrap();
+                return Err(Error::Internal("files of two folders".to_owned()));
+            }
+            Ok(looks)
+        });
+        assert_eq!(found.unwrap(), 3);
+        // What is wrong with a folder that stays is told at once, and a name that never rests at some time.
+        let mut looks = 0;
+        let refused: Result<(), Error> = super::steady(&path, || {
+            looks += 1;
+            Err(Error::Internal("damaged".to_owned()))
+        });
+        assert!(refused.is_err());
+        assert_eq!(looks, 1);
+        let mut looks = 0;
+        let refused: Result<(), Error> = super::steady(&path, || {
+            looks += 1;
+            std::fs::rename(&path, base.path().join(format!("gone-{looks}"))).unwrap();
+            std::fs::create_dir(&path).unwrap();
+            Err(Error::Internal("damaged".to_owned()))
+        });
+        assert!(refused.is_err());
+        assert_eq!(looks, super::LOOKS);
     }
 
     #[test]

@@ -26,8 +26,8 @@ pub use error::{Error, Fault, Result};
 pub use pool::{MAX_WORKERS, Pool};
 pub use reader::{
     Block, BlockSizing, BlockStream, Cache, CacheOptions, GatheredColumns, MAX_BLOCK_BYTES,
-    MAX_BLOCK_SAMPLES, MAX_PREFETCH_BYTES, PayloadBuffers, Poll, ReadPlan, VecBuffers, Waiter,
-    verify,
+    MAX_BLOCK_SAMPLES, MAX_PREFETCH_BYTES, MAX_PROBLEMS, PayloadBuffers, Poll, Problem, ReadPlan,
+    VecBuffers, VerifyReport, Waiter, examine, verify,
 };
 pub use sampler::{
     CACHE_HEADS, LoaderPart, MAX_ROWS, Mode, POSITION_FORMAT, POSITION_VERSION, POSITIONS,
@@ -38,12 +38,13 @@ pub use sampler::{
 pub use weights::{Normalize, NullClass, balanced_weight};
 pub use writer::{
     Begin, DEFAULT_MAX_SHARD_BYTES, DEFAULT_PREFETCH_SIZE, InputBlock, MAX_QUEUED_BYTES,
-    MAX_SOURCE_NAME_BYTES, OnMismatch, PayloadList, Progress, Reused, SourceWriter, Stage, Status,
-    WriteOptions, WriteSession, Written, check_source_name, fold_source_name,
+    MAX_SOURCE_NAME_BYTES, OnMismatch, PayloadList, Progress, RepairReport, Reused, SourceWriter,
+    Stage, Status, WriteOptions, WriteSession, Written, check_source_name, fold_source_name,
+    repair,
 };
 
-/// Faults for tests: every change of the disk passes a hook.
+/// Faults for tests: every change of the disk passes a hook, and is told to a recorder.
 #[doc(hidden)]
 pub mod fault {
-    pub use crate::disk::{Hook, Operation, set_hook};
+    pub use crate::disk::{Change, Hook, Operation, Recorder, set_hook, set_recorder};
 }

@@ -46,8 +46,13 @@ pub(crate) struct Region {
     id: FileId,
     section: Section,
     bytes: Bytes,
+    /// Place and value of the last byte of the map that is not zero.
+    last: Option<(usize, u8)>,
     checked: Box<[AtomicU64]>,
 }
+
+/// How far from its end a file is searched for a byte that is not zero; ours end in one.
+const LAST_BYTES: usize = 4096;
 
 enum Bytes {
     Map(Arc<Map>),
@@ -70,6 +75,7 @@ impl Region {
                 "a section of {name} does not fit its file"
             )));
         }
+        let last = map.as_ref().and_then(|map| last_byte(map.bytes()));
         let bytes = match map {
             Some(map) => Bytes::Map(map),
             None => Bytes::Memory(Memory::new(section.len).map_err(|e| {
@@ -90,12 +96,18 @@ impl Region {
             id: file.id(),
             section,
             bytes,
+            last,
             checked: (0..words).map(|_| AtomicU64::new(0)).collect(),
         })
     }
 
     pub(crate) fn len(&self) -> u64 {
         self.section.len
+    }
+
+    /// Where the section starts in its file.
+    pub(crate) fn base(&self) -> u64 {
+        self.section.base
     }
 
     /// The bytes of a range of the section, their blocks checked.
@@ -154,15 +166,27 @@ impl Region {
         }
     }
 
-    /// An error when a page of the file failed to load: what was read since the blocks were checked may be zeros.
+    /// An error when a page of the file failed to load, or the file was cut: what was read since the blocks were
+    /// checked may be zeros.
     ///
     /// Ask AFTER values were copied out.
     #[inline]
     pub(crate) fn intact(&self) -> Result<()> {
         match &self.bytes {
-            Bytes::Map(map) if map.is_broken() => Err(self.vanished(0)),
+            Bytes::Map(map) if map.is_broken() || self.is_cut(map) => Err(self.vanished(0)),
             _ => Ok(()),
         }
+    }
+
+    /// Whether the file ends earlier by now. Beyond its new end the page that holds it reads as zeros without a fault,
+    /// and later pages fault; either way the last byte that was no zero is one now.
+    fn is_cut(&self, map: &Map) -> bool {
+        self.last.is_some_and(|(at, value)| {
+            map.bytes().get(at).is_none_or(|byte| {
+                // SAFETY: a reference is valid to read from; volatile, since the file may have changed.
+                unsafe { std::ptr::read_volatile(byte) != value }
+            })
+        })
     }
 
     #[inline]
@@ -242,6 +266,12 @@ impl Region {
             source,
         }
     }
+}
+
+fn last_byte(bytes: &[u8]) -> Option<(usize, u8)> {
+    let ends = bytes.iter().enumerate().rev().take(LAST_BYTES);
+    ends.map(|(at, &byte)| (at, byte))
+        .find(|&(_, byte)| byte != 0)
 }
 
 fn bit(block: u64) -> (usize, u64) {
@@ -418,6 +448,27 @@ mod tests {
                 other => panic!("{other:?}"),
             }
             assert_eq!(region.intact().is_err(), use_map);
+        }
+    }
+
+    #[test]
+    fn a_file_cut_within_its_last_page_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let good = vec![9_u8; at(LEN)];
+        std::fs::write(dir.path().join("f"), &good).unwrap();
+        let region = region(dir.path(), true, &good);
+        region.bytes(0..LEN).unwrap();
+        region.intact().unwrap();
+        let file = std::fs::File::options()
+            .write(true)
+            .open(dir.path().join("f"))
+            .unwrap();
+        // No page is gone, so nothing faults.
+        file.set_len(good.len() as u64 - 10).unwrap();
+        assert_eq!(region.bytes(LEN - 5..LEN).unwrap(), [0; 5]);
+        match region.intact() {
+            Err(Error::Damaged { source, .. }) => assert_eq!(source.code(), "file_size"),
+            other => panic!("{other:?}"),
         }
     }
 }

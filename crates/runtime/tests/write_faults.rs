@@ -220,6 +220,40 @@ fn a_writer_that_cant_even_clean_up_is_cleaned_up_after() {
     assert_eq!(names(&base), ["tmp"]);
 }
 
+#[test]
+fn a_swap_that_goes_neither_on_nor_back_loses_no_cache() {
+    let _alone = alone();
+    let dir = scratch();
+    let base = dir.path();
+    write(base, options(), 1, "s", Some("old"), 1, 100, &[40]).unwrap();
+    let renames = AtomicUsize::new(0);
+    let (outcome, _) = counted(
+        base,
+        move |_, operation| match operation {
+            Operation::Exchange | Operation::RenameNoReplace => {
+                Err(io::Error::from_raw_os_error(libc::ENOSYS))
+            }
+            Operation::Rename if renames.fetch_add(1, Ordering::SeqCst) > 0 => {
+                Err(io::Error::from_raw_os_error(libc::EIO))
+            }
+            _ => Ok(()),
+        },
+        || {
+            let options = WriteOptions {
+                on_mismatch: OnMismatch::Rebuild,
+                ..options()
+            };
+            write(base, options, 1, "s", Some("new"), 2, 150, &[40])
+        },
+    );
+    assert!(outcome.is_err());
+    // Its folder is all there is of it, so it stays until it can have its name back.
+    assert_eq!(names(base), ["tmp"]);
+    let [folder] = names(&base.join("tmp")).try_into().unwrap();
+    let aside = base.join("tmp").join(folder).join("old/s");
+    read_back(&aside).assert_is(1, 100);
+}
+
 const CHILD_BASE: &str = "DATASET_RT_TEST_CHILD_BASE";
 const CHILD_STOP: &str = "DATASET_RT_TEST_CHILD_STOP";
 

@@ -79,7 +79,7 @@ fn nested(field: &arrow_ipc::Field<'_>) -> Option<String> {
     (children != 0).then(|| format!("a field with {children} children"))
 }
 
-fn field_type(field: &arrow_ipc::Field<'_>) -> Option<FieldType> {
+pub(super) fn field_type(field: &arrow_ipc::Field<'_>) -> Option<FieldType> {
     match field.type_type() {
         Type::Bool => Some(FieldType::Bool),
         Type::Utf8 => Some(FieldType::Utf8),

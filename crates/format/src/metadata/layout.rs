@@ -212,7 +212,7 @@ impl MetadataLayout {
     }
 }
 
-fn slice<'f>(file: &'f [u8], range: &Range<u64>) -> Result<&'f [u8], FormatError> {
+pub(super) fn slice<'f>(file: &'f [u8], range: &Range<u64>) -> Result<&'f [u8], FormatError> {
     let start = usize::try_from(range.start).ok();
     let end = usize::try_from(range.end).ok();
     start
@@ -227,7 +227,7 @@ fn slice<'f>(file: &'f [u8], range: &Range<u64>) -> Result<&'f [u8], FormatError
 }
 
 /// Checks both magic bytes and the footer's length; returns where the footer is.
-fn footer_range<'a, E: From<FormatError>>(
+pub(super) fn footer_range<'a, E: From<FormatError>>(
     file_len: u64,
     read: &mut dyn FnMut(u64, u64) -> Result<Cow<'a, [u8]>, E>,
 ) -> Result<Range<u64>, E> {

@@ -7,6 +7,7 @@
 mod access;
 mod batch;
 mod batcher;
+mod contents;
 mod encode;
 mod errors;
 mod footer;
@@ -15,6 +16,7 @@ mod layout;
 
 pub use access::ColumnSlices;
 pub use batcher::Batcher;
+pub use contents::metadata_contents;
 pub use encode::MetadataEncoder;
 pub use layout::{BatchLayout, ColumnLayout, MetadataLayout};
 

@@ -174,7 +174,10 @@ impl Cache {
         entry
             .check(sample, self.manifest.align, self.shards.limits())
             .and_then(|()| check_lengths(sample, self.manifest.codec, entry.stored_len, raw_len))
-            .map_err(|source| self.entries.error(source, Some(start)))?;
+            .map_err(|source| {
+                self.entries
+                    .error(source, Some(self.entries.base() + start))
+            })?;
         let IndexEntry {
             shard,
             offset,

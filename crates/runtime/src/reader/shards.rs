@@ -1,7 +1,7 @@
 //! The shard files of a cache: opened and mapped when first needed, and given up again.
 //!
-//! Whatever the number of caches and shards, a process keeps at most [`MAX_FILES`] shard files open and
-//! [`MAX_MAPS`] mapped. Each time a file is opened its size and the id in its trailer are compared with the manifest,
+//! Whatever the number of caches and shards, a process keeps at most [`MAX_FILES`] shard files open, or a quarter of
+//! the descriptors that it may have, and [`MAX_MAPS`] mapped. Each time a file is opened its size and the id in its trailer are compared with the manifest,
 //! so that a file which was replaced since, by a newer cache or by another shard, is an error.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,10 +33,24 @@ struct Store {
 }
 
 static STORE: PerProcess<Store> = PerProcess::new(|| Store {
-    files: Mutex::new(Lru::new(MAX_FILES)),
+    files: Mutex::new(Lru::new(files_to_keep())),
     maps: Mutex::new(Lru::new(MAX_MAPS)),
 });
 static NEXT_CACHE: AtomicU64 = AtomicU64::new(0);
+
+fn files_to_keep() -> usize {
+    let allowed = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let quarter = allowed.map_or(MAX_FILES, |most| {
+        usize::try_from(most / 4).unwrap_or(MAX_FILES)
+    });
+    quarter.clamp(1, MAX_FILES)
+}
+
+/// Closes all shards that are kept open for later reads. `false`: there were none.
+pub(crate) fn give_up_files() -> bool {
+    let files = lock(&STORE.get().files).retain(|_| false);
+    !files.is_empty()
+}
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // The tables stay consistent under a panic: nothing of ours runs while they are locked.

@@ -20,24 +20,44 @@ use super::cache::{CacheOptions, explain_missing_manifest};
 /// The first problem: [`Error::Damaged`] with its file and, for a payload, its sample (of cache 0, as a cache does not
 /// know its position among others); [`Error::NotFound`], [`Error::Io`], and [`Error::Interrupted`] between files.
 pub fn verify(path: &Path, options: CacheOptions, cancel: &Cancel) -> Result<Manifest> {
-    mapped::ensure_guard();
-    let folder = Folder::new(path, options.follow_links)?;
-    folder.open()?;
-    dataset_rt_format::verify(&Files {
-        folder,
-        use_mmap: options.use_mmap,
-        cancel,
-    })
+    dataset_rt_format::verify(&WholeFiles::new(path, options, cancel)?)
 }
 
-struct Files<'a> {
+/// The files of a cache, each read or mapped whole.
+pub(crate) struct WholeFiles<'a> {
     folder: Folder,
     use_mmap: bool,
     cancel: &'a Cancel,
 }
 
+impl<'a> WholeFiles<'a> {
+    /// Looks at the folder alone.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] and [`Error::Io`].
+    pub(crate) fn new(path: &Path, options: CacheOptions, cancel: &'a Cancel) -> Result<Self> {
+        mapped::ensure_guard();
+        let folder = Folder::new(path, options.follow_links)?;
+        folder.open()?;
+        let use_mmap = options.use_mmap;
+        Ok(Self {
+            folder,
+            use_mmap,
+            cancel,
+        })
+    }
+
+    pub(crate) fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    pub(crate) fn cancel(&self) -> &Cancel {
+        self.cancel
+    }
+}
+
 /// A whole file.
-enum Bytes {
+pub(crate) enum Bytes {
     Map(Map),
     Read(Vec<u8>),
 }
@@ -51,7 +71,7 @@ impl AsRef<[u8]> for Bytes {
     }
 }
 
-impl CacheFiles for Files<'_> {
+impl CacheFiles for WholeFiles<'_> {
     type Bytes = Bytes;
     type Error = Error;
 

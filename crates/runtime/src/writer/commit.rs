@@ -9,6 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use dataset_rt_format::Schema;
 
+use crate::disk;
 use crate::error::{Error, Result};
 use crate::writer::encode::{Body, EncodedBlock};
 use crate::writer::policy::Decision;
@@ -162,6 +163,11 @@ impl Commit {
     /// Keeps the first error.
     pub(crate) fn fail(&self, state: &mut State, error: Error) {
         self.stop.store(true, Ordering::Release);
+        if let Error::Io { source, .. } = &error
+            && disk::is_full(source)
+        {
+            self.session.full.store(true, Ordering::Relaxed);
+        }
         if state.failure.is_none() {
             state.failure = Some(error);
         }

@@ -1,6 +1,7 @@
 //! From payloads to the bytes of their records: what many workers do at once, for each block by itself.
 
 use std::fmt;
+use std::path::Path;
 
 use dataset_rt_format::constants::MAX_PAYLOAD;
 use dataset_rt_format::{Codec, Columns, crc32c};
@@ -113,11 +114,12 @@ impl EncodedBlock {
     }
 }
 
-/// Encodes a block.
+/// Encodes a block of the cache that is to stand at `target`.
 ///
 /// # Errors
-/// [`Error::Argument`] for a payload that is too long for the format.
+/// [`Error::Argument`] for a payload that is too long for the format, [`Error::Io`] where there is no memory for one.
 pub(crate) fn encode(
+    target: &Path,
     block: InputBlock,
     codec: Codec,
     permit: Permit,
@@ -142,6 +144,7 @@ pub(crate) fn encode(
         let stored_len = if direct {
             raw_len
         } else {
+            make_room(&mut bytes, codec.most_encoded(payload.len()), target)?;
             let stored = codec.encode(payload, &mut bytes);
             bytes.resize(bytes.len().next_multiple_of(RECORD_ALIGNMENT), 0);
             u32::try_from(stored)
@@ -171,6 +174,18 @@ pub(crate) fn encode(
         columns,
         payload_bytes,
         _permit: permit,
+    })
+}
+
+/// Sets memory aside for one record. A payload may be longer than there is memory: that must be an error of its source,
+/// not the end of the process.
+fn make_room(bytes: &mut Vec<u8>, record: usize, target: &Path) -> Result<()> {
+    let needed = record.saturating_add(RECORD_ALIGNMENT);
+    bytes.try_reserve(needed).map_err(|_| Error::Io {
+        operation: "allocate memory for a record",
+        path: target.to_path_buf(),
+        hint: format!("; {needed} bytes were asked for"),
+        source: std::io::ErrorKind::OutOfMemory.into(),
     })
 }
 

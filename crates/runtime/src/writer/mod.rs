@@ -24,6 +24,7 @@ mod owner;
 mod policy;
 mod profile;
 mod publish;
+mod repair;
 mod session;
 mod shard;
 mod sink;
@@ -36,6 +37,7 @@ pub use flow::MAX_QUEUED_BYTES;
 pub use names::{MAX_SOURCE_NAME_BYTES, check_source_name, fold_source_name};
 pub use policy::OnMismatch;
 pub use profile::Stage;
+pub use repair::{RepairReport, repair};
 pub use session::{
     Begin, DEFAULT_MAX_SHARD_BYTES, DEFAULT_PREFETCH_SIZE, Progress, Reused, WriteOptions,
     WriteSession,

@@ -15,6 +15,10 @@ pub(crate) const UNLOCKED_AGE: Duration = Duration::from_secs(60 * 60);
 /// The same where locks are not to be had at all.
 pub(crate) const LOCKLESS_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// Who can't be looked up, and does not hold a lock, is waited for only while its folder changed within this time:
+/// after a power cut the folder of the boot before must not keep its source waiting until it is given up.
+pub(crate) const SIGN_OF_LIFE_AGE: Duration = Duration::from_secs(60);
+
 /// A process, so that it can be told from every other one on this machine and, mostly, on others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Owner {
@@ -189,6 +193,12 @@ pub(crate) fn is_dead(process: Process, lock: Lock, age: Duration) -> bool {
         (Process::Unknown, Lock::Free) => age >= UNLOCKED_AGE,
         (Process::Zombie | Process::Unknown, Lock::Unknown) => age >= LOCKLESS_AGE,
     }
+}
+
+/// Whether the owner of a folder that is kept seems to be at work, so that waiting for it spares work. Where that is
+/// wrong a source is read twice, and one of the two is stored.
+pub(crate) fn is_worth_waiting_for(process: Process, lock: Lock, age: Duration) -> bool {
+    process == Process::Running || lock == Lock::Held || age < SIGN_OF_LIFE_AGE
 }
 
 /// Time since the newest change of the files given; what can't be told counts as just now.

@@ -33,19 +33,20 @@ pub(crate) fn publish_fresh(staging: &Staging, target: &Path) -> Result<Publishe
     }
 }
 
-/// Puts the finished cache in the place of the one that stood there when the write began. The old one is then where
-/// the new one was, and is removed with the staging folder.
+/// Puts the finished cache in the place of the one that stood there when the write began. The old one is then in the
+/// staging folder, and is removed with it.
 ///
 /// # Errors
 /// [`Error::Io`]; the old cache stands then.
 pub(crate) fn publish_over(staging: &Staging, target: &Path, old: Place) -> Result<Published> {
-    let (cache, aside) = (staging.cache(), staging.old());
+    let cache = staging.cache();
+    let name = target.file_name().unwrap_or_default();
     match Place::of(target) {
         None => publish_fresh(staging, target),
         Some(found) if found != old => Ok(Published::Lost),
         Some(_) => {
-            disk::exchange_dirs(&cache, target, &aside)?;
-            settle(target, || disk::exchange_dirs(&cache, target, &aside))?;
+            let swapped = disk::exchange_dirs(&cache, target, &|| staging.make_aside(name))?;
+            settle(target, || disk::exchange_back(&cache, target, &swapped))?;
             Ok(Published::Done)
         }
     }

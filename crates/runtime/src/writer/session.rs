@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -26,6 +26,11 @@ use crate::writer::target::{Place, clashing_name, inspect};
 pub const DEFAULT_PREFETCH_SIZE: usize = 64;
 /// Bytes of a finished shard at most, unless said otherwise or a single record is longer.
 pub const DEFAULT_MAX_SHARD_BYTES: u64 = 64 << 20;
+
+/// With less free space than this the sources of a call are to be written one after the other. What is under way when
+/// a source begins, at most [`MAX_QUEUED_BYTES`](crate::writer::flow::MAX_QUEUED_BYTES) and the ends of files, fits
+/// into it with room to spare.
+const AMPLE_SPACE: u64 = 1 << 30;
 
 /// How often what stands at a target may change under our eyes before that is an error.
 pub(crate) const TARGET_CHANGES: usize = 16;
@@ -73,6 +78,8 @@ pub(crate) struct Shared {
     pub(crate) flow: Arc<Flow>,
     pub(crate) profile: Profile,
     pub(crate) counters: Counters,
+    /// A source met a full disk or a used-up quota, which free space does not always show.
+    pub(crate) full: AtomicBool,
     /// Buffers of blocks that were stored, for the next ones.
     pub(crate) buffers: Mutex<Vec<Vec<u8>>>,
     /// Source names seen, by their folded form.
@@ -204,6 +211,7 @@ impl WriteSession {
             options,
             cancel,
             counters: Counters::default(),
+            full: AtomicBool::new(false),
             buffers: Mutex::default(),
             names: Mutex::default(),
         };
@@ -289,6 +297,13 @@ impl WriteSession {
     /// Whether another block may be submitted, to whichever source.
     pub fn has_room(&self) -> bool {
         self.shared.flow.has_room()
+    }
+
+    /// Whether space is so short that a source may use up what another one of the call needs, or gives back when it
+    /// fails. Then no source should begin, or take more samples, before those ahead of it have their outcome.
+    pub fn is_short_of_space(&self) -> bool {
+        self.shared.full.load(Ordering::Relaxed)
+            || disk::free_bytes(&self.shared.base).is_some_and(|free| free < AMPLE_SPACE)
     }
 
     /// How far the call is; cheap enough to be asked at any time.

@@ -138,6 +138,7 @@ impl SourceWriter {
             let session = &inner.session;
             let buffer = lock(&session.buffers).pop().unwrap_or_default();
             let encoded = encode(
+                &inner.path,
                 block,
                 session.options.codec,
                 permit,

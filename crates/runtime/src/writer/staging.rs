@@ -1,15 +1,19 @@
 //! Staging folders: `base/tmp/<label>.<owner>`, one an attempt, with a lock on the folder itself as the owner's lease.
 //!
 //! Layout of one: `cache/` is what gets published by a rename, `spill` holds what is only needed while writing,
-//! `old/` a replaced cache on its way out. Looking at other folders, and making or removing one, happens under a lock
+//! `old/<name>` a replaced cache on its way out, where the system can't swap two names in one step: the cache is at no
+//! other place then, so it gets its name back if the swap is not completed. Looking at other folders, and making or removing one, happens under a lock
 //! on `tmp`, held for moments only. The lock spares work that would be lost; nothing is wrong where it can't be had.
 
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,8 +23,9 @@ use sha2::{Digest, Sha256};
 
 use crate::disk;
 use crate::error::{Error, Result};
+use crate::forked::PerProcess;
 use crate::writer::names::{TMP_DIR, fold_source_name};
-use crate::writer::owner::{Lock, Owner, Process, age_of, is_dead, look_up};
+use crate::writer::owner::{Lock, Owner, Process, age_of, is_dead, is_worth_waiting_for, look_up};
 use crate::writer::target::is_cache_path;
 
 const CACHE: &str = "cache";
@@ -33,6 +38,35 @@ const MAX_LABEL_BYTES: usize = 120;
 const TMP_PATIENCE: Duration = Duration::from_secs(2);
 /// How often a folder that vanishes while it is being made is made again.
 const ATTEMPTS: usize = 100;
+
+/// Descriptors kept for the removal of a staging folder: one for each level of folders.
+const SPARE_DESCRIPTORS: usize = 4;
+
+/// Names of the staging folders that writers of this process work in. One of this process that is not among them
+/// could not be removed.
+static IN_USE: PerProcess<Mutex<HashSet<OsString>>> = PerProcess::new(Mutex::default);
+
+/// A name in [`IN_USE`], while it lives.
+#[derive(Debug)]
+struct Listed(OsString);
+
+impl Listed {
+    fn new(name: String) -> Self {
+        let name = OsString::from(name);
+        in_use().insert(name.clone());
+        Self(name)
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        in_use().remove(&self.0);
+    }
+}
+
+fn in_use() -> MutexGuard<'static, HashSet<OsString>> {
+    IN_USE.get().lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 static COUNTER: AtomicU64 = AtomicU64::new(0);
 
@@ -83,11 +117,46 @@ fn is_staging_path(path: &Path) -> bool {
     let mut parts = path.components();
     let first = parts.next().map(|part| part.as_os_str().to_owned());
     let rest = parts.as_path();
+    let cache = |path: &Path| path.as_os_str().is_empty() || is_cache_path(path);
     match first.as_deref().and_then(|name| name.to_str()) {
-        Some(CACHE | OLD) => rest.as_os_str().is_empty() || is_cache_path(rest),
+        Some(CACHE) => cache(rest),
+        Some(OLD) => {
+            parts.next();
+            cache(parts.as_path())
+        }
         Some(SPILL) => rest.as_os_str().is_empty(),
         _ => false,
     }
+}
+
+/// Removes a staging folder. A cache that was moved aside, and in whose place nothing came, gets its name back first;
+/// where that can't be done the folder stays for the next time, since it holds all there is of that cache.
+fn discard(base: &Path, staging: &Path) -> io::Result<()> {
+    restore_aside(base, staging)?;
+    disk::remove_tree(staging, &is_staging_path)
+}
+
+fn restore_aside(base: &Path, staging: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(staging.join(OLD)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        let target = base.join(entry.file_name());
+        match target.symlink_metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                // Whoever took the name meanwhile has a cache there; the old one is then no longer wanted.
+                disk::rename_dir_noreplace(&entry.path(), &target)
+                    .and_then(|_| disk::sync_dir(base))
+                    .map_err(|error| io::Error::other(error.to_string()))?;
+            }
+            found => {
+                found?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn open_folder(path: &Path) -> rustix::io::Result<OwnedFd> {
@@ -146,10 +215,19 @@ impl Tmp {
                     continue;
                 }
                 Err(errno) => {
+                    if make {
+                        disk::remove_dir_if_empty(&path);
+                    }
+                    let plain =
+                        !matches!(errno, rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP);
+                    let hint = if plain {
+                        ""
+                    } else {
+                        "; the folder for unfinished caches must be a plain directory"
+                    };
                     return Err(Error::Io {
                         operation: "open",
-                        hint: "; the folder for unfinished caches must be a plain directory"
-                            .to_owned(),
+                        hint: hint.to_owned(),
                         path,
                         source: errno.into(),
                     });
@@ -177,8 +255,12 @@ impl Tmp {
         }
     }
 
-    /// Removes the folders whose owners are dead and returns who is at work. What can't be removed or looked at is
-    /// left for the next time.
+    fn base(&self) -> &Path {
+        self.path.parent().unwrap_or(&self.path)
+    }
+
+    /// Removes the folders whose owners are dead and returns who seems to be at work. What can't be removed or looked
+    /// at is left for the next time.
     pub(crate) fn clean(&self) -> Vec<Holder> {
         let here = Owner::current();
         let mut live = Vec::new();
@@ -195,14 +277,18 @@ impl Tmp {
                 continue;
             };
             let lock = try_lock(&folder);
-            let process = look_up(&owner, &here);
+            let process = match look_up(&owner, &here) {
+                Process::Running if owner == here && !in_use().contains(&name) => Process::Gone,
+                found => found,
+            };
             let _ours_now = (lock == Lock::Free).then(|| Locked {
                 folder,
                 pid: std::process::id(),
             });
-            if is_dead(process, lock, folder_age(&path)) {
-                let _ = disk::remove_tree(&path, &is_staging_path);
-            } else {
+            let age = folder_age(&path);
+            if is_dead(process, lock, age) {
+                let _ = discard(self.base(), &path);
+            } else if is_worth_waiting_for(process, lock, age) {
                 let description = match process {
                     Process::Running => format!("process {}", owner.pid),
                     _ => format!(
@@ -223,14 +309,28 @@ impl Tmp {
     pub(crate) fn stage(&self, base: &Path, name: &str) -> Result<Staging> {
         let owner = Owner::current();
         for _ in 0..ATTEMPTS {
-            let path = self
-                .path
-                .join(format!("{}.{}", label_of(name), owner.to_suffix(unique())));
-            if !disk::create_dir(&path)? {
-                continue;
+            let name = format!("{}.{}", label_of(name), owner.to_suffix(unique()));
+            let path = self.path.join(&name);
+            let listed = Listed::new(name);
+            match disk::create_dir(&path) {
+                Ok(true) => {}
+                Ok(false) => continue,
+                // Without the lock on it others may find `tmp` empty, and remove it, at any moment.
+                Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                    disk::create_dir(&self.path)?;
+                    continue;
+                }
+                Err(error) => return Err(error),
             }
             let folder = match open_folder(&path) {
                 Ok(folder) => folder,
+                Err(errno) => {
+                    disk::remove_dir_if_empty(&path);
+                    return Err(Error::io("open", path, errno.into()));
+                }
+            };
+            let spare = match spare_descriptors(&folder) {
+                Ok(spare) => spare,
                 Err(errno) => {
                     disk::remove_dir_if_empty(&path);
                     return Err(Error::io("open", path, errno.into()));
@@ -244,6 +344,8 @@ impl Tmp {
                 base: base.to_path_buf(),
                 path,
                 lease,
+                spare,
+                _listed: listed,
                 pid,
             });
         }
@@ -254,6 +356,29 @@ impl Tmp {
     /// Removes `tmp` itself if nothing is in it.
     pub(crate) fn leave(self) {
         disk::remove_dir_if_empty(&self.path);
+    }
+}
+
+/// Descriptors of a staging folder for the day there are no others: a write that fails because the process has no
+/// descriptors left must be able to clean up.
+fn spare_descriptors(folder: &OwnedFd) -> rustix::io::Result<Vec<OwnedFd>> {
+    (0..SPARE_DESCRIPTORS)
+        .map(|_| rustix::io::fcntl_dupfd_cloexec(folder, 0))
+        .collect()
+}
+
+/// Gives a folder that can't be removed an owner that no process is. The next writer, of this process too, then takes
+/// it for what it is instead of waiting for a writer that is at work.
+fn disown(path: &Path) {
+    let name = path.file_name().and_then(OsStr::to_str);
+    if let Some((label, owner)) = name.and_then(Owner::split_name) {
+        let nobody = Owner {
+            start: owner.start.wrapping_add(1),
+            ..owner
+        };
+        let name = format!("{label}.{}", nobody.to_suffix(unique()));
+        // Where not even this works the folder is given up when this process ends.
+        let _ = disk::rename_dir_noreplace(path, &path.with_file_name(name));
     }
 }
 
@@ -294,6 +419,9 @@ pub(crate) struct Staging {
     base: PathBuf,
     path: PathBuf,
     lease: Option<Locked>,
+    spare: Vec<OwnedFd>,
+    // After the folder is gone, or could not be removed.
+    _listed: Listed,
     pid: u32,
 }
 
@@ -308,9 +436,17 @@ impl Staging {
         self.path.join(SPILL)
     }
 
-    /// A free name for a cache on its way out.
-    pub(crate) fn old(&self) -> PathBuf {
-        self.path.join(OLD)
+    /// A free name for the cache `name` on its way out, in a folder that a power cut can't take away.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn make_aside(&self, name: &OsStr) -> Result<PathBuf> {
+        let old = self.path.join(OLD);
+        disk::create_dir(&old)?;
+        disk::sync_dir(&self.path)?;
+        disk::sync_dir(&self.base.join(TMP_DIR))?;
+        disk::sync_dir(&self.base)?;
+        Ok(old.join(name))
     }
 }
 
@@ -320,7 +456,10 @@ impl Drop for Staging {
             return;
         }
         // The lease ends with the folder: until then nobody takes it for dead.
-        let _ = disk::remove_tree(&self.path, &is_staging_path);
+        self.spare.clear();
+        if discard(&self.base, &self.path).is_err() {
+            disown(&self.path);
+        }
         self.lease = None;
         if let Ok(Some(tmp)) = Tmp::enter(&self.base, false) {
             tmp.leave();

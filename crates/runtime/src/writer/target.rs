@@ -17,9 +17,9 @@ use dataset_rt_format::{
 
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
-use crate::files::Folder;
+use crate::files::{Folder, steady};
 use crate::reader::{Cache, CacheOptions, verify};
-use crate::writer::names::fold_source_name;
+use crate::writer::names::{fold_source_name, folds_to};
 
 /// How every manifest of every version begins.
 const MANIFEST_MAGIC: &[u8] = b"{\"format\":\"dataset_rt.cache\",\"version\":";
@@ -91,6 +91,10 @@ fn is_shard_file(file: &str) -> bool {
 /// # Errors
 /// [`Error::Io`] when something is there but can't be looked at, [`Error::Interrupted`].
 pub(crate) fn inspect(path: &Path, check: bool, cancel: &Cancel) -> Result<Target> {
+    steady(path, || inspect_once(path, check, cancel))
+}
+
+fn inspect_once(path: &Path, check: bool, cancel: &Cancel) -> Result<Target> {
     let link = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Target::Absent),
         found => found.map_err(|source| Error::io("look at", path, source))?,
@@ -216,7 +220,7 @@ pub(crate) fn clashing_name(base: &Path, name: &str, cancel: &Cancel) -> Result<
         let Some(other) = entry.file_name().to_str().map(str::to_owned) else {
             continue;
         };
-        if other == name || fold_source_name(&other) != folded {
+        if other == name || !folds_to(&other, &folded) {
             continue;
         }
         if matches!(

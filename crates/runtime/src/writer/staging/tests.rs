@@ -110,6 +110,24 @@ fn a_writer_that_cant_be_looked_up_is_kept_while_its_lock_is_held_or_its_files_c
 }
 
 #[test]
+fn a_writer_keeps_its_folder_by_its_lock_alone() {
+    // As a process of another container sees it: the owner can't be looked up, and nothing has changed for long.
+    let base = tempfile::tempdir().unwrap();
+    let tmp = enter(base.path());
+    let mut staging = tmp.stage(base.path(), "s").unwrap();
+    let name = format!("s.{}", elsewhere().to_suffix(1));
+    let path = base.path().join("tmp").join(name);
+    fs::rename(&staging.path, &path).unwrap();
+    let then = SystemTime::now() - 2 * UNLOCKED_AGE;
+    File::open(&path).unwrap().set_modified(then).unwrap();
+    assert!(tmp.clean().iter().all(|holder| holder.writes("s")));
+    assert!(path.exists());
+    staging.lease = None;
+    assert!(tmp.clean().is_empty());
+    assert!(!path.exists());
+}
+
+#[test]
 fn what_is_not_ours_stays() {
     let base = tempfile::tempdir().unwrap();
     let dead = left_behind(base.path(), &gone());
@@ -164,6 +182,43 @@ fn a_lock_on_a_removed_folder_is_not_taken_for_one() {
     std::thread::sleep(Duration::from_millis(20));
     first.leave();
     second.join().unwrap();
+    assert!(!base.path().join("tmp").exists());
+}
+
+#[test]
+fn a_tmp_that_others_remove_is_made_again() {
+    let base = tempfile::tempdir().unwrap();
+    let tmp = enter(base.path());
+    fs::remove_dir(base.path().join("tmp")).unwrap();
+    let staging = tmp.stage(base.path(), "s").unwrap();
+    fs::create_dir(staging.cache()).unwrap();
+    drop(tmp);
+    drop(staging);
+    assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_cache_that_was_moved_aside_gets_its_name_back() {
+    let base = tempfile::tempdir().unwrap();
+    let target = base.path().join("s");
+    let tmp = enter(base.path());
+    let stage_aside = || {
+        let staging = tmp.stage(base.path(), "s").unwrap();
+        let aside = staging.make_aside("s".as_ref()).unwrap();
+        fs::create_dir(&aside).unwrap();
+        fs::write(aside.join("index.bin"), b"old").unwrap();
+        (staging, aside)
+    };
+    let (staging, _) = stage_aside();
+    drop(staging);
+    assert_eq!(fs::read(target.join("index.bin")).unwrap(), b"old");
+    // Something has the name: what was moved aside is not wanted.
+    fs::write(target.join("index.bin"), b"new").unwrap();
+    let (staging, aside) = stage_aside();
+    drop(staging);
+    assert!(!aside.exists());
+    assert_eq!(fs::read(target.join("index.bin")).unwrap(), b"new");
+    tmp.leave();
     assert!(!base.path().join("tmp").exists());
 }
 
