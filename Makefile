@@ -95,6 +95,28 @@ bench: prerequisites
 bench-smoke: $(VENV)/test.stamp
 	$(PY) -m benches.run --quick --dir $(VENV)/bench-smoke
 
+## make fuzz-smoke    a fixed number of runs of each fuzz target, with a fixed seed
+.PHONY: fuzz-smoke
+fuzz-smoke: prerequisites
+	tools/fuzz smoke
+
+## make fuzz          each fuzz target for FUZZ_SECONDS (600)
+.PHONY: fuzz
+fuzz: prerequisites
+	tools/fuzz all $(or $(FUZZ_SECONDS),600)
+
+## make long          the long forms of the tests of crashes, races, damage, sizes and scale (an hour, 10 GB)
+.PHONY: long
+long: $(VENV)/test.stamp
+	DATASET_RT_LONG=1 cargo test --quiet -p dataset_rt_runtime
+	PROPTEST_CASES=5000 cargo test --quiet -p dataset_rt_runtime --test any_cache
+	DATASET_RT_LONG=1 $(PY) -m pytest --timeout 3600 tests
+
+## make soak          memory, descriptors and threads over many epochs, iterators and updates
+.PHONY: soak
+soak: $(VENV)/test.stamp
+	$(PY) -m tests.soak
+
 .PHONY: prerequisites
 prerequisites:
 	@tools/check-prerequisites

@@ -21,6 +21,8 @@ __all__ = [
     "check_source_name",
     "fold_source_name",
     "large_binary",
+    "repair",
+    "verify",
 ]
 __version__: Final[str]
 build_profile: Final[str]

@@ -373,4 +373,5 @@ def test_opens_that_fail(shim: Path, base: Path, mapped: bool) -> None:
             faults.arrange()
     print(met)
     """
-    assert int(run(shim, code, base, mapped)) >= 30
+    # How often a file is opened depends on what is resident; each of them fails at least twice.
+    assert int(run(shim, code, base, mapped)) >= 15

@@ -242,6 +242,20 @@ def test_whole_answers(base: Path, runtime: DatasetRuntime, send: Callable[[Any]
         same_dataset(sent.dataset, answer.dataset)
 
 
+@pytest.mark.rule("Results pickle")
+@WAYS
+def test_reports(make_cache: CacheFactory, tmp_path: Path, send: Callable[[Any], Any]) -> None:
+    cache = make_cache(support.plain(5))
+    support.flip(cache / "index.bin", 70)
+    verified = dataset_rt.verify(cache)
+    repaired = dataset_rt.repair(cache, tmp_path / "repaired")
+    assert verified.problems
+    assert repaired.ok
+    assert send(verified) == verified
+    assert send(verified.problems[0]) == verified.problems[0]
+    assert send(repaired) == repaired
+
+
 @pytest.mark.rule("Errors carry their parts")
 @WAYS
 def test_errors_with_their_causes(
@@ -333,10 +347,10 @@ def test_everything_through_another_process(
 def test_every_public_class_is_considered() -> None:
     # Whoever adds a class decides here whether it travels.
     considered = {
-        "ArgumentTypeError", "CacheInput", "CacheSourcesDatasetError", "CacheSourcesDatasetSuccess",
+        "ArgumentTypeError", "CacheInput", "CacheProblem", "CacheSourcesDatasetError", "CacheSourcesDatasetSuccess",
         "CacheWriteError", "CacheWriteSuccess", "CachedDataset", "CachedSample", "DatasetRuntime",
-        "ReaderConfig", "Rows", "SampleBatch", "ShardCompression", "WriterConfig",
-        "WriterProfilerConfig",
+        "ReaderConfig", "RepairReport", "Rows", "SampleBatch", "ShardCompression", "VerifyReport",
+        "WriterConfig", "WriterProfilerConfig",
     }  # fmt: skip
     protocols = {"CacheSource"}
     classes = {
