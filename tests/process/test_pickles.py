@@ -347,7 +347,8 @@ def test_everything_through_another_process(
 def test_every_public_class_is_considered() -> None:
     # Whoever adds a class decides here whether it travels.
     considered = {
-        "ArgumentTypeError", "CacheInput", "CacheProblem", "CacheSourcesDatasetError", "CacheSourcesDatasetSuccess",
+        "ArgumentTypeError", "CacheInput", "CacheProblem", "CacheSourcesDatasetError",
+        "CacheSourcesDatasetSuccess",
         "CacheWriteError", "CacheWriteSuccess", "CachedDataset", "CachedSample", "DatasetRuntime",
         "ReaderConfig", "RepairReport", "Rows", "SampleBatch", "ShardCompression", "VerifyReport",
         "WriterConfig", "WriterProfilerConfig",
