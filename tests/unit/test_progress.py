@@ -160,9 +160,10 @@ def test_no_monitor_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_lock_is_free_in_a_forked_child() -> None:
     lock = ForkLock()
-    lock.own().acquire()
+    mine = lock.own()
+    mine.acquire()
     child = os.fork()
     if child == 0:
         os._exit(0 if lock.own().acquire(blocking=False) else 1)
     assert os.waitpid(child, 0)[1] == 0
-    lock.own().release()
+    mine.release()

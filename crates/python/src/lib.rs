@@ -6,6 +6,7 @@ mod arrow;
 mod batch;
 mod config;
 mod dataset;
+mod ending;
 mod error;
 mod interrupt;
 mod iter;

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::dataset::NativeDataset;
+use crate::ending::survive;
 use crate::error::IntoPyResult;
 use crate::write::{Callbacks, Job, NativeOutcome, write};
 
@@ -58,14 +59,16 @@ impl NativeRuntime {
             on_progress,
             on_wait,
         };
-        write(
-            py,
-            &self.pool,
-            &jobs,
-            base,
-            options,
-            create_or_reuse,
-            &callbacks,
-        )
+        survive(|| {
+            write(
+                py,
+                &self.pool,
+                &jobs,
+                base,
+                options,
+                create_or_reuse,
+                &callbacks,
+            )
+        })
     }
 }

@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::config::write_options;
+use crate::ending::survive;
 use crate::error::{CallError, IntoPyResult, to_py};
 use crate::interrupt::{SIGNAL_INTERVAL, interruptible};
 use crate::payload::release_abandoned;
@@ -279,7 +280,7 @@ impl Run<'_, '_> {
             if writer.failed() {
                 return Ok(());
             }
-            let pulled = puller.pull();
+            let pulled = survive(|| puller.pull());
             if self.profiled {
                 let times = std::mem::take(&mut puller.times);
                 self.session
@@ -378,7 +379,7 @@ impl Run<'_, '_> {
         )?;
         snapshot.set_item("sources_total", self.outcomes.len())?;
         snapshot.set_item("elapsed", self.started.elapsed().as_secs_f64())?;
-        on_progress.call1((snapshot,))?;
+        survive(|| on_progress.call1((snapshot,)))?;
         Ok(())
     }
 }
