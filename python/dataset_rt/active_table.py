@@ -84,7 +84,7 @@ def normalise(table: object, fields: Sequence[Field], *, stacklevel: int) -> pl.
             stacklevel=stacklevel + 1,
         )
     columns = [_identity(frame.get_column(name)) for name in IDENTITY]
-    columns += [frame.get_column(name).cast(_STORED[kind]) for name, kind, _ in fields]
+    columns += [_as(frame.get_column(name), _STORED[kind]) for name, kind, _ in fields]
     columns.append(_weight(frame.get_column(WEIGHT)))
     columns += [frame.get_column(name) for name in names if name not in known]
     return pl.DataFrame(columns)
@@ -232,14 +232,17 @@ def _identity(column: pl.Series) -> pl.Series:
             column=column.name,
             row=row,
         )
-    ids: pl.Series = column.cast(pl.UInt64)
-    return ids
+    return _as(column, pl.UInt64)
 
 
 def _weight(column: pl.Series) -> pl.Series:
     _refuse_nulls(column)
-    weights: pl.Series = column.cast(pl.Float64)
-    return weights
+    return _as(column, pl.Float64)
+
+
+def _as(column: pl.Series, dtype: type[pl.DataType]) -> pl.Series:
+    # An interrupt in the middle of a cast is lost in Polars, so none is made without need.
+    return column if column.dtype == dtype else column.cast(dtype)
 
 
 def _refuse_nulls(column: pl.Series) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -117,6 +118,10 @@ def test_an_end_in_the_middle(make_cache: CacheFactory, base: Path, work: str, e
     cache = make_cache(support.plain(5000, 500))
     statement, code = ENDINGS[ending]
     done = support.run(program(work, statement), cache, base, check=False)
+    if done.returncode == -signal.SIGABRT and sys.version_info < (3, 14):
+        # Such an interpreter unwinds daemon threads, and about one in a hundred of these processes
+        # still aborts. Without our guard it is most of them, so that the second one would as well.
+        done = support.run(program(work, statement), cache, base, check=False)
     assert done.returncode == code, done.stderr
     if ending == "raise":
         assert done.stderr.startswith("Traceback")
