@@ -115,7 +115,7 @@ long: $(VENV)/test.stamp
 ## make soak          memory, descriptors and threads over many epochs, iterators and updates
 .PHONY: soak
 soak: $(VENV)/test.stamp
-	$(PY) -m tests.soak
+	$(PY) -m tests.soak long
 
 .PHONY: prerequisites
 prerequisites:
