@@ -9,7 +9,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from dataset_rt import _native
-from dataset_rt._arguments import MAX_U32, describe, integer, path_list
+from dataset_rt._arguments import describe, integer, path_list
 from dataset_rt._locks import ForkLock
 from dataset_rt._reuse import warn_unproven
 from dataset_rt._writing import write
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 __all__ = ["DatasetRuntime"]
 
+# The pool's own limit: beyond it a thread count is a mistake, not a wish.
+_MAX_WORKERS = 4096
+
 _lock = ForkLock()
 # Runtimes that went through a pickle, so that all copies in a process are one.
 _shared: weakref.WeakValueDictionary[str, DatasetRuntime]
@@ -46,7 +49,7 @@ class DatasetRuntime:
     worker count: all copies that arrive in one process share one pool.
 
     Args:
-        num_workers: Number of threads, at least 1. It is never taken from the machine.
+        num_workers: Number of threads, 1 to 4096. It is never taken from the machine.
 
     Raises:
         InvalidArgumentError: If `num_workers` is out of range.
@@ -56,7 +59,7 @@ class DatasetRuntime:
     __slots__ = ("__weakref__", "_pool", "_token")
 
     def __init__(self, *, num_workers: int) -> None:
-        self._pool = _native.NativeRuntime(integer(num_workers, "num_workers", 1, MAX_U32))
+        self._pool = _native.NativeRuntime(integer(num_workers, "num_workers", 1, _MAX_WORKERS))
         self._token: str | None = None
 
     @property
