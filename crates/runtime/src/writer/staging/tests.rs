@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{FlockOperation, flock};
 
 use super::{Tmp, clean_up, label_of};
-use crate::writer::owner::{LOCKLESS_AGE, Owner, UNLOCKED_AGE};
+use crate::writer::owner::{LOCKLESS_AGE, Owner, SIGN_OF_LIFE_AGE, UNLOCKED_AGE};
 
 fn enter(base: &Path) -> Tmp {
     Tmp::enter(base, true).unwrap().unwrap()
@@ -107,6 +107,23 @@ fn a_writer_that_cant_be_looked_up_is_kept_while_its_lock_is_held_or_its_files_c
     make_old(&path, UNLOCKED_AGE + Duration::from_secs(60));
     clean_up(base.path());
     assert!(!base.path().join("tmp").exists());
+}
+
+#[test]
+fn a_writer_that_cant_be_looked_up_is_waited_for_while_it_shows_signs_of_life() {
+    // After a power cut: nobody holds the lock, and the process that is named was one of the boot before.
+    let base = tempfile::tempdir().unwrap();
+    let path = left_behind(base.path(), &elsewhere());
+    let tmp = enter(base.path());
+    let holders = tmp.clean();
+    assert_eq!(holders.len(), 1, "its files are new");
+    assert!(holders[0].writes("s"));
+    make_old(&path, SIGN_OF_LIFE_AGE + Duration::from_secs(1));
+    assert_eq!(tmp.clean(), [], "nothing has changed for a while");
+    assert!(path.exists(), "but it is kept");
+    let held = File::open(&path).unwrap();
+    flock(&held, FlockOperation::NonBlockingLockExclusive).unwrap();
+    assert_eq!(tmp.clean().len(), 1, "its lock is held");
 }
 
 #[test]
