@@ -9,7 +9,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyIterator, PyTuple};
 
-use crate::ending::survive;
+use crate::ending::{iterate, next, pause};
 use crate::error::{exception, to_py};
 use crate::payload::uninitialised_bytes;
 use crate::schema::{Builder, Place};
@@ -91,7 +91,7 @@ pub(crate) struct Puller<'py> {
 
 impl<'py> Puller<'py> {
     pub(crate) fn new(name: &str, source: &Bound<'py, PyAny>, timed: bool) -> PyResult<Self> {
-        let iterator = source.try_iter()?;
+        let iterator = iterate(source)?;
         let name = name.to_owned();
         Ok(Self {
             name,
@@ -119,7 +119,8 @@ impl<'py> Puller<'py> {
         let mut ended = false;
         while payloads.slots.len() < MAX_BLOCK_SAMPLES && payloads.bytes < MAX_BLOCK_BYTES {
             let before = self.timed.then(Instant::now);
-            let item = survive(|| self.iterator.next());
+            let item = next(&self.iterator);
+            pause(py);
             let after = self.timed.then(Instant::now);
             if let (Some(before), Some(after)) = (before, after) {
                 self.times.python_next += after - before;

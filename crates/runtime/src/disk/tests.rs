@@ -67,6 +67,13 @@ fn dirs(base: &Path) -> (std::path::PathBuf, std::path::PathBuf) {
 }
 
 #[test]
+fn a_write_that_takes_no_byte_is_an_error() {
+    let refused = super::some_progress(0).unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::WriteZero);
+    assert_eq!(super::some_progress(1).unwrap(), 1);
+}
+
+#[test]
 fn a_signal_is_no_error() {
     let base = tempfile::tempdir().unwrap();
     let _hooked = hook(base.path(), fails_first(Operation::Write, Errno::INTR, 5));
