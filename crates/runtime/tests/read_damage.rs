@@ -484,28 +484,3 @@ fn swapped_shards_are_told_apart() {
     }
     assert!(found > 1);
 }
-
-#[test]
-fn many_shards_need_few_descriptors() {
-    // More shards than descriptors are kept, in random order, twice.
-    let made = make(&Spec {
-        max_shard: 0,
-        ..Spec::new(300)
-    });
-    assert_eq!(files(&made).len(), 303);
-    let open_files = || fs::read_dir("/proc/self/fd").unwrap().count();
-    for use_mmap in [true, false] {
-        let options = ReaderOptions {
-            use_mmap,
-            replacement: false,
-            ..ReaderOptions::new(1)
-        };
-        let dataset = open(&[&made], options);
-        for _ in 0..2 {
-            let mut stream = dataset.blocks(dataset.take_window().unwrap(), BlockSizing::Samples);
-            assert_payloads(&read_all(&mut stream), &[&made]);
-        }
-        // Other tests of this process have files open too.
-        assert!(open_files() < 64 + 100, "{}", open_files());
-    }
-}
