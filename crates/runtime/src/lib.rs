@@ -9,6 +9,7 @@ mod dataset;
 mod disk;
 mod error;
 mod export;
+pub mod expr;
 mod files;
 mod forked;
 mod mapped;
