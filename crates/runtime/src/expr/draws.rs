@@ -128,7 +128,8 @@ pub fn shuffle_key(seed: u64, number: u64) -> u64 {
 /// n-th key is selected in linear time.
 ///
 /// # Errors
-/// [`Error::Table`] for a weight that is negative or not finite, or where fewer than n rows have a weight above 0.
+/// [`Error::Table`] for a weight that is negative or not finite, or where fewer than n rows have a weight above 0; a
+/// column without rows has no draws, whatever n.
 pub fn sample_without_replacement(
     weights: &[f64],
     n: usize,
@@ -172,14 +173,15 @@ pub fn sample_without_replacement(
 /// in the order of their keys' hashes.
 ///
 /// # Errors
-/// [`Error::Table`] for a weight that is negative or not finite, or where no row has a weight above 0 and n isn't 0.
+/// [`Error::Table`] for a weight that is negative or not finite, or where n isn't 0 and there are rows, but none
+/// with a weight above 0.
 pub fn sample_with_replacement(weights: &[f64], n: u32, drawing: &Drawing<'_>) -> Result<Vec<u32>> {
     check_weights(weights)?;
     check_rows(weights.len())?;
     let mut counts = vec![0; weights.len()];
     let mut draw = |rows: &mut Vec<u32>, seed: u64| {
         rows.retain(|&row| weights[row as usize] > 0.0);
-        if n == 0 {
+        if n == 0 || weights.is_empty() {
             return Ok(());
         }
         if rows.is_empty() {
@@ -221,7 +223,8 @@ pub fn sample_with_replacement(weights: &[f64], n: u32, drawing: &Drawing<'_>) -
 /// With groups each has a stream of its own.
 ///
 /// # Errors
-/// [`Error::Table`] for a weight that is negative or not finite, or where no row has a weight above 0 and n isn't 0.
+/// [`Error::Table`] for a weight that is negative or not finite, or where n isn't 0 and there are rows, but none
+/// with a weight above 0.
 pub fn draw_counts(
     weights: &[f64],
     n: u32,
@@ -236,7 +239,7 @@ pub fn draw_counts(
             .into_iter()
             .filter(|&row| weights[row as usize] > 0.0)
             .collect();
-        if n == 0 {
+        if n == 0 || weights.is_empty() {
             return Ok(());
         }
         if rows.is_empty() {
@@ -321,7 +324,7 @@ fn enough(weights: &[f64], n: usize, groups: Option<&Groups>) -> Result<()> {
     match groups {
         None => {
             let found = weights.iter().filter(|&&weight| weight > 0.0).count();
-            if found < n {
+            if found < n && !weights.is_empty() {
                 return refused(found, String::new());
             }
         }

@@ -221,7 +221,12 @@ fn what_is_refused() {
     assert!(sample_with_replacement(&[0.0], 1, &plain(0)).is_err());
     assert!(sample_with_replacement(&[0.0], 0, &plain(0)).is_ok());
     assert!(
-        sample_without_replacement(&[], 0, &plain(0))
+        sample_without_replacement(&[], 5, &plain(0))
+            .unwrap()
+            .is_empty()
+    );
+    assert!(
+        sample_with_replacement(&[], 5, &plain(0))
             .unwrap()
             .is_empty()
     );
