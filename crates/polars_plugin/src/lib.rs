@@ -6,6 +6,10 @@
 //! end the process.
 #![forbid(unsafe_code)]
 
+mod class_weights;
+mod columns;
 mod dtypes;
 mod kwargs;
-mod weights;
+mod labels;
+mod shares;
+mod value_weights;
