@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 WORD = 2**64 - 1
 TAG_STEP = 0x9E3779B97F4A7C15
 
-GROUP, SELECT, COUNTS, SHUFFLE, PER_CLASS, MIN_HASH = range(16, 22)
+GROUP, SELECT, COUNTS, SHUFFLE, PER_CLASS, MIN_HASH, REPEAT = range(16, 23)
 """What the blocks of the generator are used for."""
 
 

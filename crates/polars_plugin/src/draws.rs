@@ -1,7 +1,7 @@
 //! Draws: the weight or class first, then key columns.
 
-use dataset_rt_runtime::expr::{self, Drawing, Groups};
 use dataset_rt_runtime::SamplerConfig;
+use dataset_rt_runtime::expr::{self, Drawing, Groups};
 use polars::chunked_array::ops::arity::unary_elementwise_values;
 use polars::prelude::*;
 use pyo3_polars::derive::polars_expr;
@@ -46,11 +46,16 @@ impl Draw {
 
 /// The weights of the first column, in one piece.
 fn weights(columns: &mut &[Series]) -> PolarsResult<Vec<f64>> {
-    let weight = numeric(&take(columns, 1)?[0], "weight")?;
+    whole_numbers(columns, "weight")
+}
+
+/// The numbers of the first column, in one piece and without nulls.
+fn whole_numbers(columns: &mut &[Series], what: &str) -> PolarsResult<Vec<f64>> {
+    let weight = numeric(&take(columns, 1)?[0], what)?;
     if weight.null_count() > 0 {
         let row = weight.iter().position(|value| value.is_none());
         polars_bail!(
-            ComputeError: "the weight of row {} is null; fill nulls or filter them first", row.unwrap_or_default()
+            ComputeError: "the {what} of row {} is null; fill nulls or filter them first", row.unwrap_or_default()
         );
     }
     let mut values = Vec::with_capacity(weight.len());
@@ -79,7 +84,7 @@ fn sample_mask(inputs: &[Series], kwargs: SampleWeighted) -> PolarsResult<Series
     let mask = kwargs.draw.with(&inputs, columns, |drawing| {
         expr::sample_without_replacement(&weights, kwargs.n as usize, drawing).map_err(failed)
     })?;
-    Ok(BooleanChunked::from_slice(inputs.name().clone(), &mask).into_series())
+    Ok(inputs.boolean(mask))
 }
 
 #[polars_expr(output_type_func=uint32)]
@@ -181,6 +186,18 @@ fn within(labels: &[u64], groups: &Groups) -> Vec<u64> {
         .collect()
 }
 
+/// The factor, then key columns.
+#[polars_expr(output_type_func=uint32)]
+fn repeat_count(inputs: &[Series], kwargs: Draw) -> PolarsResult<Series> {
+    let inputs = Inputs::new(inputs, kwargs.over, 1)?;
+    let mut columns = inputs.columns();
+    let factors = whole_numbers(&mut columns, "factor")?;
+    let drawn = kwargs.with(&inputs, columns, |drawing| {
+        expr::repeat_counts(&factors, drawing).map_err(failed)
+    })?;
+    Ok(counts(&inputs, drawn))
+}
+
 #[derive(Deserialize)]
 struct Curriculum {
     competence: f64,
@@ -198,7 +215,7 @@ fn curriculum_mask(inputs: &[Series], kwargs: Curriculum) -> PolarsResult<Series
         Some(groups) => expr::by_group(&values, &groups, of_rows),
     };
     let mask = mask.map_err(failed)?;
-    Ok(BooleanChunked::from_slice(inputs.name().clone(), &mask).into_series())
+    Ok(inputs.boolean(mask))
 }
 
 #[derive(Deserialize)]
@@ -212,7 +229,10 @@ struct LengthGroup {
 fn length_group_key(inputs: &[Series], kwargs: LengthGroup) -> PolarsResult<Series> {
     let inputs = Inputs::new(inputs, kwargs.over, 2)?.exactly(2)?;
     let column = |number: usize, what| {
-        without_nulls(&crate::keys::ordered(&inputs.columns()[number], what)?, what)
+        without_nulls(
+            &crate::keys::ordered(&inputs.columns()[number], what)?,
+            what,
+        )
     };
     let rows: Vec<(u64, u64)> = column(0, "length")?
         .into_iter()
@@ -241,7 +261,10 @@ fn bucket_edges(inputs: &[Series], kwargs: BucketEdges) -> PolarsResult<Series> 
     let edges = kwargs.edges;
     expr::check_edges(&edges).map_err(failed)?;
     let values = numeric(&inputs.columns()[0], "value")?;
-    if let Some(row) = values.iter().position(|value| value.is_some_and(f64::is_nan)) {
+    if let Some(row) = values
+        .iter()
+        .position(|value| value.is_some_and(f64::is_nan))
+    {
         polars_bail!(ComputeError: "the value of row {row} is NaN, which is in no bucket");
     }
     let buckets: UInt32Chunked =
@@ -265,7 +288,10 @@ fn bucket_count(inputs: &[Series], kwargs: BucketCount) -> PolarsResult<Series> 
     let of_rows = |values: &[Option<u64>]| {
         let there: Vec<u64> = values.iter().copied().flatten().collect();
         let mut buckets = expr::buckets(&there, kwargs.n)?.into_iter();
-        Ok(values.iter().map(|value| value.and_then(|_| buckets.next())).collect())
+        Ok(values
+            .iter()
+            .map(|value| value.and_then(|_| buckets.next()))
+            .collect())
     };
     let buckets: Vec<Option<u32>> = match groups(&inputs)? {
         None => of_rows(&values),

@@ -10,7 +10,15 @@ pub(crate) fn boolean(inputs: &[Field]) -> PolarsResult<Field> {
     Ok(named(inputs, DataType::Boolean))
 }
 
-fn named(inputs: &[Field], dtype: DataType) -> Field {
+pub(crate) fn uint32(inputs: &[Field]) -> PolarsResult<Field> {
+    Ok(named(inputs, DataType::UInt32))
+}
+
+pub(crate) fn uint64(inputs: &[Field]) -> PolarsResult<Field> {
+    Ok(named(inputs, DataType::UInt64))
+}
+
+pub(crate) fn named(inputs: &[Field], dtype: DataType) -> Field {
     let name = inputs.first().map(|field| field.name().clone());
     Field::new(name.unwrap_or(PlSmallStr::EMPTY), dtype)
 }

@@ -35,7 +35,9 @@ impl Cut {
         let unit = match self.unit.as_str() {
             "char" => ShingleUnit::Char,
             "word" => ShingleUnit::Word,
-            other => polars_bail!(ComputeError: "unit must be \"char\" or \"word\", found {other:?}"),
+            other => {
+                polars_bail!(ComputeError: "unit must be \"char\" or \"word\", found {other:?}")
+            }
         };
         Shingles::new(unit, self.shingle, seed(self.seed)).map_err(failed)
     }
@@ -73,8 +75,8 @@ fn signature_type(inputs: &[Field], kwargs: Signature) -> PolarsResult<Field> {
 fn minhash(inputs: &[Series], kwargs: Signature) -> PolarsResult<Series> {
     let inputs = Inputs::new(inputs, 0, 1)?.exactly(1)?;
     let texts = texts(&inputs)?;
-    let mut maker = MinHash::new(kwargs.cut.shingles()?, kwargs.k, seed(kwargs.cut.seed))
-        .map_err(failed)?;
+    let mut maker =
+        MinHash::new(kwargs.cut.shingles()?, kwargs.k, seed(kwargs.cut.seed)).map_err(failed)?;
     let width = kwargs.k as usize;
     let mut values = Vec::with_capacity(texts.len() * width);
     for text in &texts {
@@ -175,10 +177,17 @@ fn minhash_similarity(inputs: &[Series], _kwargs: Similarity) -> PolarsResult<Se
         width == other && width > 0,
         ComputeError: "signatures must have as many values on both sides, found {width} and {other}"
     );
-    let pairs = left.cont_slice()?.chunks_exact(width).zip(right.cont_slice()?.chunks_exact(width));
+    let pairs = left
+        .cont_slice()?
+        .chunks_exact(width)
+        .zip(right.cont_slice()?.chunks_exact(width));
     let missing = missing_left.iter().zip(missing_right.iter());
     let shares = pairs.zip(missing).map(|((left, right), missing)| {
-        let equal = left.iter().zip(right).filter(|(left, right)| left == right).count();
+        let equal = left
+            .iter()
+            .zip(right)
+            .filter(|(left, right)| left == right)
+            .count();
         (missing == (Some(false), Some(false))).then_some(equal as f64 / width as f64)
     });
     Ok(Float64Chunked::from_iter_options(inputs.name().clone(), shares).into_series())

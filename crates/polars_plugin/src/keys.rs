@@ -63,11 +63,7 @@ pub(crate) fn hashes(columns: &[Series], seed: u64) -> PolarsResult<UInt64Chunke
 }
 
 /// The hashes of keys of which none may be null.
-pub(crate) fn whole_hashes(
-    columns: &[Series],
-    seed: u64,
-    what: &str,
-) -> PolarsResult<Vec<u64>> {
+pub(crate) fn whole_hashes(columns: &[Series], seed: u64, what: &str) -> PolarsResult<Vec<u64>> {
     without_nulls(&hashes(columns, seed)?, what)
 }
 
@@ -130,7 +126,10 @@ pub(crate) fn ordered(column: &Series, what: &str) -> PolarsResult<UInt64Chunked
             let integers = physical.cast(&DataType::Int64)?;
             Ok(unary_elementwise_values(integers.i64()?, ordered_integer))
         }
-        DataType::Null => Ok(UInt64Chunked::full_null(column.name().clone(), column.len())),
+        DataType::Null => Ok(UInt64Chunked::full_null(
+            column.name().clone(),
+            column.len(),
+        )),
         dtype => polars_bail!(
             ComputeError: "the {what} must be an integer, a float or a time, found {dtype} in column {:?}", column.name()
         ),
@@ -268,6 +267,8 @@ fn tuple_hashes(columns: &[Series], seed: u64, nulls: Nulls) -> PolarsResult<UIn
         let hash = hasher.finish();
         (!missing).then_some(hash)
     });
-    let name = columns.first().map_or(PlSmallStr::EMPTY, |column| column.name().clone());
+    let name = columns
+        .first()
+        .map_or(PlSmallStr::EMPTY, |column| column.name().clone());
     Ok(UInt64Chunked::from_iter_options(name, hashes))
 }

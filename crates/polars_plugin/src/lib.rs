@@ -8,8 +8,12 @@
 
 mod class_weights;
 mod columns;
+mod draws;
 mod dtypes;
+mod duplicates;
+mod keys;
 mod kwargs;
 mod labels;
 mod shares;
+mod splits;
 mod value_weights;

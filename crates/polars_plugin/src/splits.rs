@@ -7,7 +7,9 @@ use serde::Deserialize;
 
 use crate::columns::{Inputs, failed};
 use crate::dtypes::{boolean, named, uint32};
-use crate::keys::{groups, hashes, map_keys, none_left, ordered, seed, take, whole_hashes, without_nulls};
+use crate::keys::{
+    groups, hashes, map_keys, none_left, ordered, seed, take, whole_hashes, without_nulls,
+};
 
 /// Names and shares of the parts.
 #[derive(Deserialize)]
@@ -53,7 +55,10 @@ fn byte(part: u32) -> u8 {
 }
 
 fn bytes(inputs: &Inputs, parts: &[u32]) -> UInt8Chunked {
-    UInt8Chunked::from_vec(inputs.name().clone(), parts.iter().copied().map(byte).collect())
+    UInt8Chunked::from_vec(
+        inputs.name().clone(),
+        parts.iter().copied().map(byte).collect(),
+    )
 }
 
 #[derive(Deserialize)]
@@ -255,5 +260,5 @@ fn split_leaks(inputs: &[Series], kwargs: SplitLeaks) -> PolarsResult<Series> {
             rows[row].0.is_some() && rows[row].1.is_some()
         }))
     })?;
-    Ok(BooleanChunked::from_slice(inputs.name().clone(), &mask).into_series())
+    Ok(inputs.boolean(mask))
 }

@@ -22,6 +22,7 @@ __all__ = [
     "draw_counts",
     "length_group_key",
     "m_per_class",
+    "repeat_count",
     "sample_weighted",
     "shuffle_key",
 ]
@@ -186,6 +187,35 @@ def m_per_class(
         "keys": len(keys),
     }
     return call("m_per_class", [*labels, *keys], options, over=groups(over))
+
+
+def repeat_count(
+    factor: Column, *, seed: int, key: Columns | None = None, over: Columns | None = None
+) -> pl.Expr:
+    """How often to take each row: a factor, such as `repeat_factor`, rounded at random.
+
+    A factor f gives floor(f), and one more with probability f - floor(f) (Gupta, Dollar and
+    Girshick 2019): f on average. `pl.all().repeat_by(...)` and `explode` make the rows.
+
+    Args:
+        factor: Numbers of at least 0 and below 2^32 - 1.
+        seed: 0 to 2^64 - 1; another one an epoch.
+        key: Column or columns that name a row; as in `sample_weighted`.
+        over: Group columns: each group has luck of its own. A null is a group.
+
+    Returns:
+        UInt32, named like the factor.
+
+    Raises:
+        InvalidArgumentError: If the seed is out of range.
+        ArgumentTypeError: If an argument is of another type.
+
+    Factors that are null or out of range, and null keys, are a `polars.exceptions.ComputeError`
+    when the expression runs.
+    """
+    keys = optional_key(key, "key")
+    options = {"seed": signed_seed(seed), "keys": len(keys)}
+    return call("repeat_count", [column(factor, "factor"), *keys], options, over=groups(over))
 
 
 def curriculum_mask(

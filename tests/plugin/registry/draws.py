@@ -19,6 +19,7 @@ WEIGHTED = pl.DataFrame({
 })
 LABELLED = pl.DataFrame({"y": ["a", "b", "a", "a", "c", "b", "a", "a"], "id": [*range(8)]})
 NUMBERS = pl.DataFrame({"x": [0.5, -1.0, 3.0, 0.5, 2.0, 9.5, -7.0, 0.0, 3.0, 1.0], "o": [*range(10)]})
+FACTORS = pl.DataFrame({"f": [0.0, 0.5, 1.0, 1.25, 2.5, 3.75, 0.1, 7.9], "id": [*range(8)]})
 SOME = pl.DataFrame({"x": [5, 1, None, 3, 3, 9, None, 2]})
 
 
@@ -79,6 +80,19 @@ def of_class(m: int, seed: int, key: str | None = None) -> Any:
     def definition(frame: pl.DataFrame, group: Any) -> list[int]:
         labels = plain.whole(frame["y"].to_list())
         return plain.per_class(labels, m, seed, group, keys_of(frame, key))
+
+    return definition
+
+
+def repeated(seed: int, key: str | None = None) -> Any:
+    def definition(frame: pl.DataFrame, group: Any) -> list[int]:
+        factors = plain.check_weights(frame["f"].to_list())
+        keys = keys_of(frame, key)
+        words = plain.words(len(factors), seed, plain.REPEAT, group, keys)
+        return [
+            int(factor) + ((word >> 11) / 2**53 < factor % 1)
+            for factor, word in zip(factors, words, strict=True)
+        ]
 
     return definition
 
@@ -189,6 +203,20 @@ ROWS = [
                 LABELLED,
                 lambda **o: expr.m_per_class("y", 2, seed=6, key="id", **o),
                 of_class(2, 6, "id"),
+            ),
+        ],
+    ),
+    Row(
+        "repeat_count",
+        "column",
+        pl.UInt32,
+        native=("repeat_count",),
+        examples=[
+            Example(FACTORS, lambda **o: expr.repeat_count("f", seed=5, **o), repeated(5)),
+            Example(
+                FACTORS,
+                lambda **o: expr.repeat_count("f", seed=5, key="id", **o),
+                repeated(5, "id"),
             ),
         ],
     ),

@@ -291,6 +291,42 @@ pub fn per_class(classes: &Groups, m: u32, drawing: &Drawing<'_>) -> Vec<u32> {
     counts
 }
 
+/// How often each row comes when its factor is rounded up or down at random: floor(f), and one more with the probability
+/// of what is left (Gupta, Dollar and Girshick 2019). The random number is that of the upper 53 bits of the row's word.
+///
+/// # Errors
+/// [`Error::Table`] for a factor that is negative or 2^32 - 1 or more.
+pub fn repeat_counts(factors: &[f64], drawing: &Drawing<'_>) -> Result<Vec<u32>> {
+    const MOST: f64 = 4_294_967_295.0;
+    if let Some(row) = factors
+        .iter()
+        .position(|factor| !(0.0..MOST).contains(factor))
+    {
+        return Err(Error::Table {
+            fault: Fault::Value,
+            column: "factor".to_owned(),
+            row: Some(row as u64),
+            message: format!(
+                "factors must be at least 0 and below 2^32 - 1, found {} at row {row}",
+                factors[row]
+            ),
+        });
+    }
+    let mut words = RowBlocks::new(drawing, Domain::Repeat).words(factors.len());
+    Ok(factors
+        .iter()
+        .zip(&mut words)
+        .map(|(&factor, word)| {
+            let (whole, rest) = (factor.floor(), factor.fract());
+            let chance = (*word >> 11) as f64 / 9_007_199_254_740_992.0;
+            // Checked to be in range.
+            #[allow(clippy::cast_possible_truncation)]
+            let times = whole as u32;
+            times + u32::from(chance < rest)
+        })
+        .collect())
+}
+
 fn check_weights(weights: &[f64]) -> Result<()> {
     match weights
         .iter()

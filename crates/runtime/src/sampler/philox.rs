@@ -43,6 +43,8 @@ pub(crate) enum Domain {
     PerClass = 20,
     /// Permutations of MinHash; the index is the permutation.
     MinHash = 21,
+    /// Rounding of repeats.
+    Repeat = 22,
 }
 
 /// The blocks of one key, stream word and domain, by their 64-bit index.

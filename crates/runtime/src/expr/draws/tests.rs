@@ -1,6 +1,6 @@
 use super::{
-    Drawing, draw_counts, per_class, sample_with_replacement, sample_without_replacement,
-    shuffle_key, shuffle_keys,
+    Drawing, draw_counts, per_class, repeat_counts, sample_with_replacement,
+    sample_without_replacement, shuffle_key, shuffle_keys,
 };
 use crate::expr::hash::hash_integer;
 use crate::expr::hashed::Groups;
@@ -198,6 +198,29 @@ fn shuffled_keys_are_words_of_rows() {
     sorted.dedup();
     assert_eq!(sorted.len(), 200);
     assert_ne!(keys, shuffle_keys(200, &plain(6)));
+}
+
+#[test]
+fn factors_are_rounded_at_random() {
+    let factors = [0.0, 0.25, 1.0, 2.75, 1.5];
+    let mut sums = [0; 5];
+    for seed in 0..ROUNDS {
+        let counts = repeat_counts(&factors, &plain(seed)).unwrap();
+        for ((sum, &count), factor) in sums.iter_mut().zip(&counts).zip(factors) {
+            assert!(f64::from(count) == factor.floor() || f64::from(count) == factor.ceil());
+            *sum += u64::from(count);
+        }
+    }
+    for (sum, factor) in sums.into_iter().zip(factors) {
+        // Five standard errors of a fair coin.
+        assert!(
+            (sum as f64 / ROUNDS as f64 - factor).abs() < 0.0125,
+            "{sum} {factor}"
+        );
+    }
+    for wrong in [-0.5, f64::NAN, 4_294_967_295.0] {
+        assert!(repeat_counts(&[wrong], &plain(0)).is_err());
+    }
 }
 
 #[test]
