@@ -90,6 +90,35 @@ def normalise(table: object, fields: Sequence[Field], *, stacklevel: int) -> pl.
     return pl.DataFrame(columns)
 
 
+def without_zero_weights(frame: pl.DataFrame) -> pl.DataFrame:
+    """Returns the normalised table without its rows of weight 0.
+
+    Raises:
+        MetadataTableError: If no row is left.
+    """
+    weighs = frame.get_column(WEIGHT) != 0
+    if weighs.all():
+        return frame
+    kept = frame.filter(weighs)
+    if kept.height == 0:
+        raise MetadataTableError(
+            f"all {frame.height} rows have weight 0: at least one sample must stay active",
+            column=WEIGHT,
+        )
+    return kept
+
+
+def in_given_rows(
+    error: MetadataTableError, given: pl.DataFrame, kept: pl.DataFrame
+) -> MetadataTableError:
+    """Returns the error of the kept rows as one of the rows as they were given."""
+    if error.row is None or kept is given:
+        return error
+    row = (given.get_column(WEIGHT) != 0).arg_true()[error.row]
+    message = f"{error.message} (row {row} of the table as it was given, with weights 0)"
+    return MetadataTableError(message, column=error.column, row=row)
+
+
 def to_frame(table: object) -> pl.DataFrame:
     """Returns the table as a Polars frame that shares no memory with anything that can change.
 

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import html
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from dataset_rt._arguments import MAX_I64, MAX_U32, flag, integer
+from dataset_rt._arguments import MAX_I64, MAX_U32, describe, flag, integer
 from dataset_rt._locks import ForkLock
 from dataset_rt.active_table import (
     changed_columns,
     identity_and_weight,
+    in_given_rows,
     lay_over,
     normalise,
     pack,
     unpack,
+    without_zero_weights,
 )
 from dataset_rt.batch import BatchIterator
 from dataset_rt.errors import (
     ArgumentTypeError,
     CacheMismatchError,
     InvalidArgumentError,
+    MetadataTableError,
     UnknownSampleError,
 )
 from dataset_rt.rows import Rows
@@ -194,7 +197,13 @@ class CachedDataset:
         """Returns what `get_metadata` returns; the older name of it."""
         return self.get_metadata()
 
-    def update_metadata(self, metadata: object, *, stream: int = 0) -> None:
+    def update_metadata(
+        self,
+        metadata: object,
+        *,
+        stream: int = 0,
+        zero_weights: Literal["error", "drop"] = "error",
+    ) -> None:
         """Replaces the active table. Future iterators use it, from position 0 of the stream.
 
         Rows may be left out, repeated and put in another order. cache_id and sample_id say which
@@ -213,25 +222,41 @@ class CachedDataset:
             stream: Which of 2^32 independent streams of random numbers follows. A loop that
                 re-weights each epoch passes the number of the epoch: without it every update
                 starts the same numbers again.
+            zero_weights: What becomes of rows of weight 0. "error" refuses the table, "drop"
+                leaves the rows out; one row must stay.
 
         Raises:
+            InvalidArgumentError: If `stream` is out of range or `zero_weights` is unknown.
             MetadataTableError: If a column, a row or a value is missing or not allowed, or a row
                 names a sample that is not in the caches.
             MetadataTableTypeError: If the table or a column has the wrong type.
 
         After an error everything is as it was.
         """
-        self._update(metadata, stream, stacklevel=3)
+        self._update(metadata, stream, zero_weights, stacklevel=3)
 
     def set_samples_metadata(self, metadata: object) -> None:
         """Does what `update_metadata` does; the older name of it."""
-        self._update(metadata, 0, stacklevel=3)
+        self._update(metadata, 0, "error", stacklevel=3)
 
-    def _update(self, metadata: object, stream: int, *, stacklevel: int) -> None:
+    def _update(
+        self, metadata: object, stream: int, zero_weights: object, *, stacklevel: int
+    ) -> None:
         word = integer(stream, "stream", 0, MAX_U32)
-        frame = normalise(metadata, self._native.schema(), stacklevel=stacklevel)
-        with self._lock.own():
-            kept, repeated, dropped = self._native.update(identity_and_weight(frame), word, frame)
+        if zero_weights not in ("error", "drop"):
+            raise InvalidArgumentError(
+                f"zero_weights must be 'error' or 'drop', found {describe(zero_weights)}",
+                argument="zero_weights",
+            )
+        given = normalise(metadata, self._native.schema(), stacklevel=stacklevel)
+        frame = without_zero_weights(given) if zero_weights == "drop" else given
+        try:
+            with self._lock.own():
+                kept, repeated, dropped = self._native.update(
+                    identity_and_weight(frame), word, frame
+                )
+        except MetadataTableError as error:
+            raise in_given_rows(error, given, frame) from None
         _logger.info(
             "active table: %d rows, %d samples kept, %d rows repeat one, %d samples left out",
             frame.height,

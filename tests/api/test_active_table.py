@@ -15,6 +15,7 @@ from dataset_rt import CacheInput, ReaderConfig
 from dataset_rt.errors import (
     DatasetRTError,
     DatasetRTWarning,
+    InvalidArgumentError,
     MetadataTableError,
     MetadataTableTypeError,
     SchemaConflictError,
@@ -196,6 +197,42 @@ def test_integer_zero_is_no_weight(dataset: CachedDataset, dtype: Any) -> None:
     table = dataset.get_metadata()
     table = table.with_columns(weight=pl.Series([1] * 11 + [0], dtype=dtype))
     assert getattr(refused(dataset, table, MetadataTableError, "weight"), "row", None) == 11
+
+
+@pytest.mark.rule("Rows of weight 0 are refused or dropped")
+@pytest.mark.parametrize("dtype", [pl.Float64, pl.Int8])
+def test_zero_weights_are_dropped(dataset: CachedDataset, dtype: Any) -> None:
+    table = dataset.get_metadata()
+    weights = [0, 1, 0, 2, 0, 1, 1, 1, 1, 1, 1, 0]
+    table = table.with_columns(weight=pl.Series(weights, dtype=dtype), more=pl.int_range(12))
+    error = refused(dataset, table, MetadataTableError, "weight")
+    assert 'zero_weights="drop"' in str(error)
+    dataset.update_metadata(table, zero_weights="drop")
+    kept = dataset.get_metadata()
+    assert kept["more"].to_list() == [i for i, weight in enumerate(weights) if weight]
+    assert kept["weight"].to_list() == [float(weight) for weight in weights if weight]
+    assert len(dataset) == 8
+    assert set(support.rows(dataset)) <= set(kept["sample_id"].to_list())
+
+
+@pytest.mark.rule("Rows of weight 0 are refused or dropped", "An update is all or nothing")
+def test_dropping_checks_all_the_same(dataset: CachedDataset) -> None:
+    table = dataset.get_metadata()
+    zero = pl.when(pl.int_range(pl.len()) < 5).then(0.0)
+    for wrong, column in (
+        (table.with_columns(weight=zero.otherwise(math.nan)), "weight"),
+        (table.with_columns(weight=zero.otherwise(-1.0)), "weight"),
+        (table.with_columns(weight=zero.otherwise(1.0), sample_id=99), "sample_id"),
+    ):
+        with pytest.raises(MetadataTableError, match="row 5 of the table") as caught:
+            dataset.update_metadata(wrong, zero_weights="drop")
+        assert caught.value.row == 5
+        assert caught.value.column == column
+    with pytest.raises(MetadataTableError, match="all 12 rows"):
+        dataset.update_metadata(table.with_columns(weight=0), zero_weights="drop")
+    with pytest.raises(InvalidArgumentError, match="zero_weights"):
+        dataset.update_metadata(table, zero_weights="keep")  # type: ignore[arg-type]
+    assert dataset.get_metadata().equals(table)
 
 
 @pytest.mark.rule("Weights are positive and finite", "Columns of the table")

@@ -1,11 +1,24 @@
-//! Output types of expressions.
+//! Output types of expressions: under the name of the first input.
 
 use polars::prelude::*;
 
-/// Float64 under the name of the first input.
 pub(crate) fn float64(inputs: &[Field]) -> PolarsResult<Field> {
-    let name = inputs
-        .first()
-        .map_or(PlSmallStr::EMPTY, |field| field.name().clone());
-    Ok(Field::new(name, DataType::Float64))
+    Ok(named(inputs, DataType::Float64))
+}
+
+pub(crate) fn boolean(inputs: &[Field]) -> PolarsResult<Field> {
+    Ok(named(inputs, DataType::Boolean))
+}
+
+pub(crate) fn uint32(inputs: &[Field]) -> PolarsResult<Field> {
+    Ok(named(inputs, DataType::UInt32))
+}
+
+pub(crate) fn uint64(inputs: &[Field]) -> PolarsResult<Field> {
+    Ok(named(inputs, DataType::UInt64))
+}
+
+pub(crate) fn named(inputs: &[Field], dtype: DataType) -> Field {
+    let name = inputs.first().map(|field| field.name().clone());
+    Field::new(name.unwrap_or(PlSmallStr::EMPTY), dtype)
 }

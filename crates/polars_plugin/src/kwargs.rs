@@ -1,36 +1,27 @@
-//! Keyword arguments of expressions, as Python sends them.
+//! Options as Python sends them: Python checks them first, with better messages.
 
-use dataset_rt_runtime::{Normalize, NullClass};
-use polars::prelude::*;
+use dataset_rt_runtime::expr;
 use serde::Deserialize;
 
-/// Arguments of `balanced_weight`.
-#[derive(Deserialize)]
-pub(crate) struct BalancedWeight {
-    normalize: String,
-    null: String,
+/// An enum of an option's names, and the way from them to the runtime's values.
+macro_rules! option {
+    ($name:ident is $target:ty { $($from:ident => $to:ident),* $(,)? }) => {
+        #[derive(Clone, Copy, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub(crate) enum $name {
+            $($from),*
+        }
+
+        impl From<$name> for $target {
+            fn from(value: $name) -> Self {
+                match value {
+                    $($name::$from => Self::$to),*
+                }
+            }
+        }
+    };
 }
 
-impl BalancedWeight {
-    pub(crate) fn normalization(&self) -> PolarsResult<Normalize> {
-        match self.normalize.as_str() {
-            "rows" => Ok(Normalize::Rows),
-            "classes" => Ok(Normalize::Classes),
-            "none" => Ok(Normalize::Raw),
-            other => polars_bail!(
-                InvalidOperation: "normalize must be \"rows\", \"classes\" or None, found {other:?}"
-            ),
-        }
-    }
-
-    pub(crate) fn null_class(&self) -> PolarsResult<NullClass> {
-        match self.null.as_str() {
-            "error" => Ok(NullClass::Error),
-            "class" => Ok(NullClass::Class),
-            "zero" => Ok(NullClass::Zero),
-            other => polars_bail!(
-                InvalidOperation: "null must be \"error\", \"class\" or \"zero\", found {other:?}"
-            ),
-        }
-    }
-}
+option!(Normalize is expr::Normalize { Rows => Rows, Classes => Classes, None => Raw });
+option!(NullClass is expr::NullClass { Error => Error, Class => Class, Zero => Zero });
+option!(NullNumber is expr::NullNumber { Error => Error, Zero => Zero });

@@ -6,6 +6,14 @@
 //! end the process.
 #![forbid(unsafe_code)]
 
+mod class_weights;
+mod columns;
+mod draws;
 mod dtypes;
+mod duplicates;
+mod keys;
 mod kwargs;
-mod weights;
+mod labels;
+mod shares;
+mod splits;
+mod value_weights;

@@ -9,6 +9,7 @@ mod dataset;
 mod disk;
 mod error;
 mod export;
+pub mod expr;
 mod files;
 mod forked;
 mod mapped;
@@ -16,7 +17,6 @@ mod pool;
 mod reader;
 mod region;
 mod sampler;
-mod weights;
 mod writer;
 
 pub use active::{ActiveTable, SampleRef, UpdateReport};
@@ -35,7 +35,6 @@ pub use sampler::{
     SamplerConfig, SavedPosition, Step, StreamProgress, TableDigests, WeightsDigest, WindowError,
     caches_digest, window_end,
 };
-pub use weights::{Normalize, NullClass, balanced_weight};
 pub use writer::{
     Begin, DEFAULT_MAX_SHARD_BYTES, DEFAULT_PREFETCH_SIZE, InputBlock, MAX_QUEUED_BYTES,
     MAX_SOURCE_NAME_BYTES, OnMismatch, PayloadList, Progress, RepairReport, Reused, SourceWriter,

@@ -404,7 +404,11 @@ impl WeightList {
                 WEIGHT,
                 base + row as u64,
                 found,
-                "finite numbers above 0",
+                if found == 0.0 {
+                    "finite numbers above 0; update_metadata(..., zero_weights=\"drop\") leaves such rows out"
+                } else {
+                    "finite numbers above 0"
+                },
             ));
         }
         if self.each.is_empty() && differ {

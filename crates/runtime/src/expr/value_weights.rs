@@ -1,0 +1,350 @@
+//! Weights from a number a row: losses, priorities, other weights.
+
+use super::classes::Classes;
+use super::codes::Codes;
+use super::numbers::{Numbers, each_mut, fold, sums};
+use super::refused;
+use super::select::largest;
+use crate::error::{Error, Result};
+
+/// Weights brought to mean 1 over the rows whose weight is above 0.
+///
+/// # Errors
+/// [`Error::Table`] for a weight that is negative or not finite, or vanishes beside the others.
+pub fn normalize_weight(weight: &Numbers<'_>, groups: Option<&Codes>) -> Result<Vec<f64>> {
+    let mut values = weights(weight)?;
+    let mut means = finite_sums(&mut values, groups);
+    for (mean, count) in means.iter_mut().zip(counts_above_zero(&values, groups)) {
+        *mean /= count as f64;
+    }
+    let mut all = true;
+    each_mut(&mut values, groups, |value, group| {
+        if *value > 0.0 {
+            *value = marked(*value / means[group], &mut all);
+        }
+    });
+    all_there(values, all, weight.name)
+}
+
+/// Sampling probabilities in proportion to a power of the priorities: `p^alpha / sum(p^alpha)` (Schaul, Quan, Antonoglou
+/// and Silver 2016).
+///
+/// # Errors
+/// [`Error::Argument`] unless `alpha` is finite and at least 0; [`Error::Table`] for a priority that is negative or not
+/// finite, if all are 0, or if one above 0 vanishes beside the others.
+pub fn prioritized_weight(
+    priority: &Numbers<'_>,
+    alpha: f64,
+    groups: Option<&Codes>,
+) -> Result<Vec<f64>> {
+    check("alpha", alpha)?;
+    let mut values = priorities(priority, alpha, groups)?;
+    let tops = fold(&values, groups, 0.0, f64::max);
+    // Relative to the largest of the group no power overflows.
+    let power = Power::of(alpha);
+    let mut all = true;
+    each_mut(&mut values, groups, |value, group| {
+        if *value > 0.0 {
+            *value = marked(power.raise(*value / tops[group]), &mut all);
+        }
+    });
+    let sums = sums(&values, groups);
+    each_mut(&mut values, groups, |value, group| {
+        if *value != 0.0 {
+            *value = marked(*value / sums[group], &mut all);
+        }
+    });
+    all_there(values, all, priority.name)
+}
+
+/// The importance-sampling correction of [`prioritized_weight`], 1 for the row that is drawn least: with `P` the
+/// probability and N rows, `(N P)^-beta` over the largest of these, which is `(P_min / P)^beta`. 0 for rows that aren't
+/// drawn (Schaul, Quan, Antonoglou and Silver 2016).
+///
+/// # Errors
+/// As [`prioritized_weight`].
+pub fn prioritized_correction(
+    priority: &Numbers<'_>,
+    alpha: f64,
+    beta: f64,
+    groups: Option<&Codes>,
+) -> Result<Vec<f64>> {
+    check("alpha", alpha)?;
+    check("beta", beta)?;
+    let mut values = priorities(priority, alpha, groups)?;
+    let least = fold(&values, groups, f64::INFINITY, |least, value| {
+        if value > 0.0 { least.min(value) } else { least }
+    });
+    let power = Power::of(alpha * beta);
+    let mut all = true;
+    each_mut(&mut values, groups, |value, group| {
+        if *value > 0.0 {
+            *value = marked(power.raise(least[group] / *value), &mut all);
+        }
+    });
+    all_there(values, all, priority.name)
+}
+
+/// 1 for the rows of the largest losses, 0 for the others: a fraction of the rows, to the nearest number and at least one.
+/// Of equal losses the first rows come first (online hard example mining, Shrivastava, Gupta and Girshick 2016).
+///
+/// # Errors
+/// [`Error::Argument`] unless `0 < fraction <= 1`, [`Error::Table`] for a loss that is NaN.
+pub fn hard_example_weight(
+    loss: &Numbers<'_>,
+    fraction: f64,
+    groups: Option<&Codes>,
+) -> Result<Vec<f64>> {
+    if !(fraction > 0.0 && fraction <= 1.0) {
+        return Err(Error::Argument {
+            argument: "fraction",
+            message: format!("fraction must be above 0 and at most 1, found {fraction}"),
+        });
+    }
+    let values = loss.checked(f64::NAN, |value| !value.is_nan(), "a number")?;
+    Ok(largest(values, groups, |rows| {
+        // Rows are fewer than 2^32, so the product is far below what a float counts.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let kept = (fraction * rows as f64 + 0.5).floor() as usize;
+        kept.max(1)
+    }))
+}
+
+/// The share of draws that the class of each row gets: the sum of the class's weights over the sum of all.
+///
+/// # Errors
+/// [`Error::Table`] for a weight that is negative or not finite, or if all of a group are 0.
+pub fn expected_share(classes: &Classes, weight: &Numbers<'_>) -> Result<Vec<f64>> {
+    let mut values = weights(weight)?;
+    let codes = classes.codes();
+    // A share is a ratio: what keeps the sum of all finite doesn't change it.
+    finite_sums(&mut values, None);
+    let mut of_class = vec![0.0; codes.bound()];
+    for (value, &code) in values.iter().zip(codes.as_slice()) {
+        if let Some(sum) = of_class.get_mut(code as usize) {
+            *sum += value;
+        }
+    }
+    classes.each_group(|present| {
+        let total: f64 = present.iter().map(|&class| of_class[class]).sum();
+        if total == 0.0 {
+            let row = present.iter().find_map(|&class| codes.first_row(class));
+            let message = format!(
+                "all weights of the group of row {} are 0, so nothing is drawn from it",
+                row.unwrap_or_default()
+            );
+            return Err(refused(weight.name, row, message));
+        }
+        for &class in present {
+            of_class[class] /= total;
+        }
+        Ok(())
+    })?;
+    Ok(codes.look_up(&of_class, 0.0))
+}
+
+/// The next shares of domains from the losses in excess of a reference model: `alpha * exp(eta * max(excess, 0))`
+/// scaled to sum 1, then mixed with equal shares, `(1 - c) * share + c / k` (DoReMi, Xie et al. 2023).
+///
+/// # Errors
+/// [`Error::Argument`] unless `eta` is finite and at least 0 and `0 <= c <= 1`; [`Error::Table`] for a share that is
+/// negative or an excess that is not a finite number, or if all shares of a group are 0.
+pub fn doremi_weight(
+    alpha: &Numbers<'_>,
+    excess: &Numbers<'_>,
+    eta: f64,
+    c: f64,
+    groups: Option<&Codes>,
+) -> Result<Vec<f64>> {
+    check("eta", eta)?;
+    if !(0.0..=1.0).contains(&c) {
+        return Err(Error::Argument {
+            argument: "c",
+            message: format!("c must be at least 0 and at most 1, found {c}"),
+        });
+    }
+    let mut values = weights(alpha)?;
+    let excess = excess.checked(0.0, f64::is_finite, "finite")?;
+    // Logarithms: the largest exponent is taken off before the exponential.
+    for (value, excess) in values.iter_mut().zip(&excess) {
+        *value = value.ln() + eta * excess.max(0.0);
+    }
+    let tops = fold(&values, groups, f64::NEG_INFINITY, f64::max);
+    if let Some(row) = values
+        .iter()
+        .enumerate()
+        .position(|(row, _)| tops[groups.map_or(0, |g| g.as_slice()[row] as usize)].is_infinite())
+    {
+        let message = format!("all {} of the group of row {row} are 0", alpha.name);
+        return Err(refused(alpha.name, Some(row), message));
+    }
+    each_mut(&mut values, groups, |value, group| {
+        *value = (*value - tops[group]).exp()
+    });
+    let sums = sums(&values, groups);
+    let counts = match groups {
+        None => vec![values.len() as u64],
+        Some(groups) => groups.counts(),
+    };
+    each_mut(&mut values, groups, |value, group| {
+        *value = (1.0 - c) * (*value / sums[group]) + c / counts[group] as f64;
+    });
+    Ok(values)
+}
+
+/// `(1 - p)^gamma` of the probability that a model gives to the truth, cut to 0..1; NaN stays NaN (Lin, Goyal, Girshick, He
+/// and Dollar 2017).
+pub fn focal(p_true: f64, gamma: Power) -> f64 {
+    gamma.raise(1.0 - p_true.clamp(0.0, 1.0))
+}
+
+/// A weight within bounds; 0, which leaves a row out, stays 0, and NaN stays NaN.
+pub fn clip(weight: f64, lower: f64, upper: f64) -> f64 {
+    if weight == 0.0 {
+        return 0.0;
+    }
+    // `f64::clamp` panics where the bounds are swapped.
+    if weight < lower {
+        lower
+    } else if weight > upper {
+        upper
+    } else {
+        weight
+    }
+}
+
+/// A power that is raised many times: the common ones without a call of `powf`.
+#[derive(Clone, Copy, Debug)]
+pub enum Power {
+    /// Exponent 0.
+    Zero,
+    /// Exponent 1/2.
+    Root,
+    /// Exponent 1.
+    One,
+    /// Exponent 2.
+    Two,
+    /// Any other.
+    Other(f64),
+}
+
+impl Power {
+    /// The power of an exponent.
+    pub fn of(exponent: f64) -> Self {
+        match exponent {
+            0.0 => Self::Zero,
+            0.5 => Self::Root,
+            1.0 => Self::One,
+            2.0 => Self::Two,
+            _ => Self::Other(exponent),
+        }
+    }
+
+    /// The base to this power.
+    #[inline(always)]
+    pub fn raise(self, base: f64) -> f64 {
+        match self {
+            Self::Zero => 1.0,
+            Self::Root => base.sqrt(),
+            Self::One => base,
+            Self::Two => base * base,
+            Self::Other(exponent) => base.powf(exponent),
+        }
+    }
+}
+
+fn weights(column: &Numbers<'_>) -> Result<Vec<f64>> {
+    column.checked(
+        0.0,
+        |value| value >= 0.0 && value < f64::INFINITY,
+        "finite and at least 0",
+    )
+}
+
+/// Priorities; 0 for rows that aren't drawn, and 1 for all others where `alpha` makes them equal.
+fn priorities(column: &Numbers<'_>, alpha: f64, groups: Option<&Codes>) -> Result<Vec<f64>> {
+    const NULL: f64 = -1.0;
+    let mut values = column.checked(
+        NULL,
+        |value| value >= 0.0 && value < f64::INFINITY,
+        "finite and at least 0",
+    )?;
+    if alpha == 0.0 {
+        for value in &mut values {
+            *value = if *value < 0.0 { 0.0 } else { 1.0 };
+        }
+        return Ok(values);
+    }
+    let tops = fold(&values, groups, NULL, f64::max);
+    if tops.contains(&0.0) {
+        // A group's largest is 0: it has rows that count, and all of them are 0.
+        let group_of = |row: usize| groups.map_or(0, |groups| groups.as_slice()[row] as usize);
+        let row = (0..values.len()).find(|&row| tops[group_of(row)] == 0.0);
+        if row.is_some() {
+            let message = format!(
+                "all values of {} of the group of row {} are 0, so nothing is drawn from it",
+                column.name,
+                row.unwrap_or_default()
+            );
+            return Err(refused(column.name, row, message));
+        }
+    }
+    values.iter_mut().for_each(|value| *value = value.max(0.0));
+    Ok(values)
+}
+
+/// The sums of each group, after values that overflow them were made smaller, all by one power of 2.
+fn finite_sums(values: &mut [f64], groups: Option<&Codes>) -> Vec<f64> {
+    // Of fewer than 2^32 rows.
+    const SMALL: f64 = 1.0 / (1_u64 << 33) as f64;
+    let found = sums(values, groups);
+    if found.iter().all(|sum| sum.is_finite()) {
+        return found;
+    }
+    values.iter_mut().for_each(|value| *value *= SMALL);
+    sums(values, groups)
+}
+
+fn counts_above_zero(values: &[f64], groups: Option<&Codes>) -> Vec<u64> {
+    let Some(groups) = groups else {
+        return vec![values.iter().filter(|&&value| value > 0.0).count() as u64];
+    };
+    let mut counts = vec![0; groups.bound()];
+    for (&value, &group) in values.iter().zip(groups.as_slice()) {
+        counts[group as usize] += u64::from(value > 0.0);
+    }
+    counts
+}
+
+fn check(argument: &'static str, value: f64) -> Result<()> {
+    if value >= 0.0 && value < f64::INFINITY {
+        return Ok(());
+    }
+    Err(Error::Argument {
+        argument,
+        message: format!("{argument} must be finite and at least 0, found {value}"),
+    })
+}
+
+/// Marks a weight that a float doesn't hold, for [`all_there`].
+#[inline(always)]
+fn marked(weight: f64, all: &mut bool) -> f64 {
+    let there = weight.is_normal();
+    *all &= there;
+    if there { weight } else { f64::NAN }
+}
+
+fn all_there(values: Vec<f64>, all: bool, name: &str) -> Result<Vec<f64>> {
+    if all {
+        return Ok(values);
+    }
+    let row = values.iter().position(|value| value.is_nan());
+    let message = format!(
+        "the weight of row {} is beyond what a float holds: its {name} is too far from the others",
+        row.unwrap_or_default()
+    );
+    Err(refused(name, row, message))
+}
+
+#[cfg(test)]
+mod tests;

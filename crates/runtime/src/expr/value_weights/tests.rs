@@ -1,0 +1,219 @@
+use super::{
+    Power, doremi_weight, expected_share, focal, hard_example_weight, normalize_weight,
+    prioritized_correction, prioritized_weight,
+};
+use crate::expr::{Chunk, Classes, Codes, NullClass, NullNumber, Nulls, Numbers, Validity};
+
+fn column(values: &[f64]) -> Numbers<'_> {
+    Numbers {
+        name: "x",
+        chunks: vec![Chunk {
+            values,
+            validity: None,
+        }],
+        null: NullNumber::Error,
+    }
+}
+
+/// The second of three values is null.
+fn with_null(values: &[f64; 3], null: NullNumber) -> Numbers<'_> {
+    let validity = Some(Validity {
+        bytes: &[0b101],
+        offset: 0,
+    });
+    Numbers {
+        name: "x",
+        chunks: vec![Chunk { values, validity }],
+        null,
+    }
+}
+
+fn codes(values: &[u8]) -> Codes {
+    let chunk = Chunk {
+        values,
+        validity: None,
+    };
+    Codes::of_words(&[chunk], Nulls::Value).unwrap()
+}
+
+fn close(found: &[f64], expected: &[f64], within: f64) {
+    assert_eq!(found.len(), expected.len());
+    for (found, expected) in found.iter().zip(expected) {
+        assert!(
+            (found - expected).abs() <= within * expected.abs(),
+            "{found} {expected}"
+        );
+    }
+}
+
+#[test]
+fn prioritized_published_values() {
+    let priority = [1.0, 2.0, 4.0];
+    let found = prioritized_weight(&column(&priority), 0.6, None).unwrap();
+    close(&found, &[0.207_766, 0.314_914, 0.477_32], 2e-6);
+    let found = prioritized_correction(&column(&priority), 0.6, 0.4, None).unwrap();
+    close(&found, &[1.0, 0.846_745, 0.716_978], 2e-6);
+}
+
+#[test]
+fn priorities_of_zero_are_not_drawn() {
+    let priority = [0.0, 1.0, 3.0];
+    let found = prioritized_weight(&column(&priority), 1.0, None).unwrap();
+    assert_eq!(found, [0.0, 0.25, 0.75]);
+    let found = prioritized_correction(&column(&priority), 1.0, 1.0, None).unwrap();
+    assert_eq!(found, [0.0, 1.0, 1.0 / 3.0]);
+    // An exponent of 0 makes all equal.
+    let found = prioritized_weight(&column(&priority), 0.0, None).unwrap();
+    close(&found, &[1.0 / 3.0; 3], 1e-15);
+    assert_eq!(
+        prioritized_correction(&column(&priority), 0.0, 1.0, None).unwrap(),
+        [1.0; 3]
+    );
+    let error = prioritized_weight(&column(&[0.0, 0.0]), 1.0, None).unwrap_err();
+    assert!(error.to_string().contains("are 0"), "{error}");
+    let groups = codes(&[1, 2, 2]);
+    let error = prioritized_weight(&column(&priority), 1.0, Some(&groups)).unwrap_err();
+    assert!(error.to_string().contains("row 0"), "{error}");
+}
+
+#[test]
+fn vanishing_weights_are_refused() {
+    let wide = [1e-300, 1e300];
+    let error = prioritized_weight(&column(&wide), 2.0, None).unwrap_err();
+    assert!(error.to_string().contains("row 0"), "{error}");
+    let error = prioritized_correction(&column(&wide), 2.0, 1.0, None).unwrap_err();
+    assert!(error.to_string().contains("row 1"), "{error}");
+    let error = normalize_weight(&column(&wide), None).unwrap_err();
+    assert!(error.to_string().contains("row 0"), "{error}");
+}
+
+#[test]
+fn normalized() {
+    let found = normalize_weight(&column(&[0.0, 1.0, 3.0]), None).unwrap();
+    assert_eq!(found, [0.0, 0.5, 1.5]);
+    let huge = normalize_weight(&column(&[f64::MAX, f64::MAX, f64::MAX / 2.0]), None).unwrap();
+    close(&huge, &[1.2, 1.2, 0.6], 1e-15);
+    let groups = codes(&[1, 2, 2]);
+    let found = normalize_weight(&column(&[5.0, 1.0, 3.0]), Some(&groups)).unwrap();
+    assert_eq!(found, [1.0, 0.5, 1.5]);
+    assert_eq!(normalize_weight(&column(&[0.0]), None).unwrap(), [0.0]);
+    for wrong in [-1.0, f64::NAN, f64::INFINITY] {
+        let error = normalize_weight(&column(&[1.0, wrong]), None).unwrap_err();
+        assert!(error.to_string().contains("row 1"), "{error}");
+    }
+}
+
+#[test]
+fn nulls_weigh_nothing_or_are_refused() {
+    let zero = with_null(&[1.0, f64::NAN, 3.0], NullNumber::Zero);
+    assert_eq!(normalize_weight(&zero, None).unwrap(), [0.5, 0.0, 1.5]);
+    assert_eq!(
+        prioritized_weight(&zero, 1.0, None).unwrap(),
+        [0.25, 0.0, 0.75]
+    );
+    assert_eq!(
+        prioritized_weight(&zero, 0.0, None).unwrap(),
+        [0.5, 0.0, 0.5]
+    );
+    assert_eq!(
+        hard_example_weight(&zero, 0.5, None).unwrap(),
+        [0.0, 0.0, 1.0]
+    );
+    let refused = with_null(&[1.0, 2.0, 3.0], NullNumber::Error);
+    let error = normalize_weight(&refused, None).unwrap_err();
+    assert!(error.to_string().contains("row 1"), "{error}");
+}
+
+/// The definition: a stable sort.
+fn hardest(values: &[f64], fraction: f64) -> Vec<f64> {
+    let mut rows: Vec<usize> = (0..values.len()).collect();
+    rows.sort_by(|&a, &b| values[b].partial_cmp(&values[a]).unwrap());
+    let kept = ((fraction * values.len() as f64 + 0.5).floor() as usize).max(1);
+    let mut marks = vec![0.0; values.len()];
+    rows.into_iter().take(kept).for_each(|row| marks[row] = 1.0);
+    marks
+}
+
+#[test]
+fn hard_examples() {
+    let mut values: Vec<f64> = (0..1000_u32)
+        .map(|i| f64::from(i * 7919 % 503) - 250.0)
+        .collect();
+    values.extend([f64::INFINITY, -f64::INFINITY, 0.0, -0.0, 1e300, 1e-300]);
+    let groups = codes(&[3; 1006]);
+    for fraction in [1e-9, 0.01, 0.25, 0.5, 0.77, 1.0] {
+        let expected = hardest(&values, fraction);
+        assert_eq!(
+            hard_example_weight(&column(&values), fraction, None).unwrap(),
+            expected
+        );
+        let found = hard_example_weight(&column(&values), fraction, Some(&groups)).unwrap();
+        assert_eq!(found, expected);
+    }
+    assert!(
+        hard_example_weight(&column(&[]), 0.5, None)
+            .unwrap()
+            .is_empty()
+    );
+    for wrong in [0.0, 1.1, f64::NAN] {
+        hard_example_weight(&column(&values), wrong, None).unwrap_err();
+    }
+    hard_example_weight(&column(&[f64::NAN]), 0.5, None).unwrap_err();
+}
+
+#[test]
+fn doremi_published_values() {
+    let found = doremi_weight(
+        &column(&[0.5, 0.3, 0.2]),
+        &column(&[0.2, 0.0, 0.4]),
+        1.0,
+        1e-3,
+        None,
+    );
+    close(&found.unwrap(), &[0.504_93, 0.248_211, 0.246_86], 2e-6);
+    let far = doremi_weight(
+        &column(&[0.5, 0.5, 0.0]),
+        &column(&[1e6, -1.0, 1.0]),
+        1.0,
+        0.0,
+        None,
+    );
+    assert_eq!(far.unwrap(), [1.0, 0.0, 0.0]);
+    let groups = codes(&[0, 1, 1]);
+    let found = doremi_weight(
+        &column(&[0.5, 0.5, 0.0]),
+        &column(&[0.0, 1.0, 1.0]),
+        1.0,
+        0.5,
+        Some(&groups),
+    );
+    close(&found.unwrap(), &[1.0, 0.75, 0.25], 1e-15);
+    let zero = doremi_weight(&column(&[0.0, 0.0]), &column(&[0.0, 1.0]), 1.0, 0.1, None);
+    zero.unwrap_err();
+}
+
+#[test]
+fn shares() {
+    let classes = |groups: Option<&Codes>| {
+        Classes::new(codes(&[0, 0, 1, 1]), groups, NullClass::Error).unwrap()
+    };
+    let weight = [1.0, 1.0, 2.0, 4.0];
+    let found = expected_share(&classes(None), &column(&weight)).unwrap();
+    assert_eq!(found, [0.25, 0.25, 0.75, 0.75]);
+    let groups = codes(&[0, 1, 0, 1]);
+    let found = expected_share(&classes(Some(&groups)), &column(&weight)).unwrap();
+    close(&found, &[1.0 / 3.0, 0.2, 2.0 / 3.0, 0.8], 1e-15);
+    let found = expected_share(&classes(None), &column(&[f64::MAX; 4])).unwrap();
+    assert_eq!(found, [0.5; 4]);
+    expected_share(&classes(None), &column(&[0.0; 4])).unwrap_err();
+}
+
+#[test]
+fn focal_values() {
+    assert_eq!(focal(0.25, Power::of(2.0)), 0.5625);
+    assert_eq!(focal(1.5, Power::of(2.0)), 0.0);
+    assert_eq!(focal(-0.5, Power::of(0.5)), 1.0);
+    assert!((focal(0.25, Power::of(1.5)) - 0.75_f64.powf(1.5)).abs() < 1e-15);
+    assert!(focal(f64::NAN, Power::of(2.0)).is_nan());
+    assert_eq!(focal(1.0, Power::of(0.0)), 1.0);
+}
