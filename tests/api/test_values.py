@@ -230,6 +230,31 @@ def test_order_of_keys_is_that_of_the_first_sample(make_dataset: DatasetFactory)
     ]
 
 
+@pytest.mark.rule("Every sample has the same fields", "Values of subclasses are stored")
+def test_dicts_of_all_makes_in_one_source(make_dataset: DatasetFactory) -> None:
+    class Key(str):
+        __slots__ = ()
+
+    class Number(int):
+        __slots__ = ()
+
+    makes: list[Any] = [
+        {"x": 1, "y": 2.5, "z": "three", "w": True},
+        {"w": True, "z": "three", "y": 2.5, "x": 1},
+        {"".join(("x",)): 1, "y": 2.5, "z": "three", "w": True},
+        {Key("x"): 1, "y": 2.5, Key("z"): "three", "w": True},
+        {"x": Number(1), "y": 2.5, "z": "three", "w": True},
+        {"x": 2, "y": 3, "z": "", "w": False},
+        {"x": -1, "y": float("inf"), "z": "\u00e9" * 50, "w": False},
+    ]
+    samples = [CacheInput(b"", makes[i % len(makes)]) for i in range(2_500)]
+    dataset = make_dataset(samples, shuffle=False)
+    expected = [dict(make) for make in makes]
+    for i, sample in enumerate(dataset):
+        assert sample.metadata == expected[i % len(makes)]
+        assert [type(value) for value in sample.metadata.values()] == [int, float, str, bool]
+
+
 @pytest.mark.rule("Every sample has the same fields", "Errors say which sample")
 @pytest.mark.parametrize("drift", [{"a": 1}, {"a": 1, "b": 2, "c": 3}, {"a": 1, "c": 2}, {}])
 @pytest.mark.parametrize("before", [1, 1500])

@@ -7,6 +7,7 @@ mod batch;
 mod config;
 mod dataset;
 mod ending;
+mod entries;
 mod error;
 mod interrupt;
 mod iter;

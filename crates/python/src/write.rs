@@ -281,7 +281,8 @@ impl Run<'_, '_> {
             if writer.failed() {
                 return Ok(());
             }
-            let pulled = survive(py, || puller.pull());
+            let memory = writer.spare_buffer();
+            let pulled = survive(py, || puller.pull(memory));
             if self.profiled {
                 let times = std::mem::take(&mut puller.times);
                 self.session

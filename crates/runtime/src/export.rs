@@ -35,59 +35,114 @@ pub(crate) fn table(
     table: &Arc<ActiveTable>,
     cancel: &Cancel,
 ) -> Result<Vec<RecordBatch>> {
-    let schema = table_schema(loaded.fields());
     let chunks = chunks(loaded, table);
-    let (loaded, table, shared) = (loaded.clone(), table.clone(), chunks.clone());
-    let batches = shared_work(pool, chunks.len(), cancel, move |at| {
+    let count = chunks.len();
+    let export = Export {
+        schema: table_schema(loaded.fields()),
+        constants: Constants::new(table, &chunks),
+        loaded: loaded.clone(),
+        table: table.clone(),
+    };
+    let batches = shared_work(pool, count, cancel, move |at| {
         mapped::ensure_guard();
         let mut batches = Vec::new();
-        if let Some(rows) = shared.get(at) {
-            push_table(&loaded, &table, &schema, rows.clone(), &mut batches)?;
+        if let Some(rows) = chunks.get(at) {
+            export.push(rows.clone(), &mut batches)?;
         }
         Ok(batches)
     })?;
     Ok(batches.into_iter().flatten().collect())
 }
 
-/// One batch of the table, or more where its text is too long for one.
-fn push_table(
-    loaded: &Loaded,
-    table: &ActiveTable,
-    schema: &SchemaRef,
-    rows: Range<u64>,
-    batches: &mut Vec<RecordBatch>,
-) -> Result<()> {
-    let count = usize::try_from(rows.end - rows.start).unwrap_or(usize::MAX);
-    let run = if table.is_all_samples() {
-        table.sample(rows.start)
-    } else {
-        None
-    };
-    let (ids, gathered) = match run {
-        Some(first) => (
-            ids_of_run(first, count),
-            GatheredColumns::gather_run(loaded, first, count)?,
-        ),
-        None => {
-            let samples = samples_of(table, rows.clone());
-            (
-                id_columns(&samples),
-                GatheredColumns::gather(loaded, &samples)?,
-            )
+/// What all batches of an export are made from.
+struct Export {
+    schema: SchemaRef,
+    constants: Constants,
+    loaded: Arc<Loaded>,
+    table: Arc<ActiveTable>,
+}
+
+/// Columns of one value, made once for the longest batch: the others are slices of the same memory.
+struct Constants {
+    first_cache: ScalarBuffer<u64>,
+    weight: Option<ScalarBuffer<f64>>,
+}
+
+impl Constants {
+    fn new(table: &ActiveTable, chunks: &[Range<u64>]) -> Self {
+        let longest = chunks.iter().map(|rows| rows.end - rows.start).max();
+        let longest = usize::try_from(longest.unwrap_or(0)).unwrap_or(0);
+        Self {
+            first_cache: vec![0; longest].into(),
+            weight: table
+                .equal_weight()
+                .map(|weight| vec![weight; longest].into()),
         }
-    };
-    if gathered.text_is_too_long() && count > 1 {
-        let middle = rows.start + (count / 2) as u64;
-        push_table(loaded, table, schema, rows.start..middle, batches)?;
-        return push_table(loaded, table, schema, middle..rows.end, batches);
     }
-    let mut columns = ids;
-    for column in gathered.columns {
-        columns.push(column.into_arrow()?);
+
+    /// The ids of a run of samples.
+    fn ids_of_run(&self, first: SampleRef, count: usize) -> Vec<ArrayRef> {
+        let caches = if first.cache == 0 {
+            self.first_cache.slice(0, count)
+        } else {
+            vec![u64::from(first.cache); count].into()
+        };
+        let samples: Vec<u64> = (first.sample..first.sample + count as u64).collect();
+        vec![
+            Arc::new(UInt64Array::new(caches, None)),
+            Arc::new(UInt64Array::from(samples)),
+        ]
     }
-    columns.push(weight_column(table, rows));
-    batches.push(batch(schema.clone(), columns, count)?);
-    Ok(())
+
+    fn weights(&self, table: &ActiveTable, rows: Range<u64>, count: usize) -> ArrayRef {
+        match &self.weight {
+            Some(weights) => Arc::new(Float64Array::new(weights.slice(0, count), None)),
+            None => weight_column(table, rows),
+        }
+    }
+}
+
+impl Export {
+    /// One batch of the table, or more where its text is too long for one.
+    fn push(&self, rows: Range<u64>, batches: &mut Vec<RecordBatch>) -> Result<()> {
+        let Self {
+            schema,
+            constants,
+            loaded,
+            table,
+        } = self;
+        let count = usize::try_from(rows.end - rows.start).unwrap_or(usize::MAX);
+        let run = if table.is_all_samples() {
+            table.sample(rows.start)
+        } else {
+            None
+        };
+        let (ids, gathered) = match run {
+            Some(first) => (
+                constants.ids_of_run(first, count),
+                GatheredColumns::gather_run(loaded, first, count)?,
+            ),
+            None => {
+                let samples = samples_of(table, rows.clone());
+                (
+                    id_columns(&samples),
+                    GatheredColumns::gather(loaded, &samples)?,
+                )
+            }
+        };
+        if gathered.text_is_too_long() && count > 1 {
+            let middle = rows.start + (count / 2) as u64;
+            self.push(rows.start..middle, batches)?;
+            return self.push(middle..rows.end, batches);
+        }
+        let mut columns = ids;
+        for column in gathered.columns {
+            columns.push(column.into_arrow()?);
+        }
+        columns.push(constants.weights(table, rows, count));
+        batches.push(batch(schema.clone(), columns, count)?);
+        Ok(())
+    }
 }
 
 /// Ids and weights of the active table.
@@ -304,15 +359,6 @@ fn text_views(ends: &[i64], bytes: Vec<u8>, nulls: Option<NullBuffer>) -> Result
 fn id_columns(samples: &[SampleRef]) -> Vec<ArrayRef> {
     let caches: Vec<u64> = samples.iter().map(|sample| sample.cache.into()).collect();
     let ids: Vec<u64> = samples.iter().map(|sample| sample.sample).collect();
-    vec![
-        Arc::new(UInt64Array::from(caches)),
-        Arc::new(UInt64Array::from(ids)),
-    ]
-}
-
-fn ids_of_run(first: SampleRef, count: usize) -> Vec<ArrayRef> {
-    let caches = vec![u64::from(first.cache); count];
-    let ids: Vec<u64> = (first.sample..first.sample + count as u64).collect();
     vec![
         Arc::new(UInt64Array::from(caches)),
         Arc::new(UInt64Array::from(ids)),

@@ -37,9 +37,9 @@ pub use sampler::{
 };
 pub use writer::{
     Begin, DEFAULT_MAX_SHARD_BYTES, DEFAULT_PREFETCH_SIZE, InputBlock, MAX_QUEUED_BYTES,
-    MAX_SOURCE_NAME_BYTES, OnMismatch, PayloadList, Progress, RepairReport, Reused, SourceWriter,
-    Stage, Status, WriteOptions, WriteSession, Written, check_source_name, fold_source_name,
-    repair,
+    MAX_SOURCE_NAME_BYTES, OnMismatch, PayloadList, Progress, RECORD_ALIGNMENT, RepairReport,
+    Reused, SourceWriter, Stage, Status, WriteOptions, WriteSession, Written, check_source_name,
+    fold_source_name, repair,
 };
 
 /// Faults for tests: every change of the disk passes a hook, and is told to a recorder.
