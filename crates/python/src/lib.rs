@@ -10,6 +10,7 @@ mod ending;
 mod error;
 mod interrupt;
 mod iter;
+mod metadata;
 mod payload;
 mod runtime;
 mod sample;
