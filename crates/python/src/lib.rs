@@ -11,6 +11,7 @@ mod entries;
 mod error;
 mod interrupt;
 mod iter;
+mod metadata;
 mod payload;
 mod runtime;
 mod sample;

@@ -25,9 +25,9 @@ pub use dataset::{CommittedUpdate, Cursor, Dataset, PreparedUpdate, ReaderOption
 pub use error::{Error, Fault, Result};
 pub use pool::{MAX_WORKERS, Pool};
 pub use reader::{
-    Block, BlockSizing, BlockStream, Cache, CacheOptions, GatheredColumns, MAX_BLOCK_BYTES,
-    MAX_BLOCK_SAMPLES, MAX_PREFETCH_BYTES, MAX_PROBLEMS, PayloadBuffers, Poll, Problem, ReadPlan,
-    VecBuffers, VerifyReport, Waiter, examine, verify,
+    Block, BlockColumns, BlockSizing, BlockStream, Cache, CacheOptions, GatheredColumns,
+    MAX_BLOCK_BYTES, MAX_BLOCK_SAMPLES, MAX_PREFETCH_BYTES, MAX_PROBLEMS, PayloadBuffers, Poll,
+    Problem, ReadPlan, VecBuffers, VerifyReport, Waiter, examine, verify,
 };
 pub use sampler::{
     CACHE_HEADS, LoaderPart, MAX_ROWS, Mode, POSITION_FORMAT, POSITION_VERSION, POSITIONS,

@@ -117,8 +117,11 @@ impl GatheredColumns {
             columns.push(column);
         }
         // AFTER copying: pages that could not be loaded read as zeros.
-        for cache in loaded.caches() {
-            cache.metadata().region().intact()?;
+        let mut last = None;
+        for span in spans {
+            if last.replace(span.cache) != Some(span.cache) {
+                span.metadata.region().intact()?;
+            }
         }
         Ok(Self { rows, columns })
     }
