@@ -69,9 +69,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _batch(*, all_rows: bool) -> int:
     for line in sys.stdin.buffer:
         folder = os.fsdecode(line.removesuffix(b"\n"))
+        if not folder:
+            continue
         try:
-            # An empty path would mean the working directory.
-            document = content(Path(folder or os.devnull), all_rows=all_rows)
+            document = content(Path(folder), all_rows=all_rows)
         except CacheError as error:
             print(f"{folder!r}: {error}", file=sys.stderr)
             document = refusal(error)

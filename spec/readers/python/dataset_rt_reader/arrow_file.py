@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 NAME = "metadata.arrow"
 _MAGIC = b"ARROW1"
+_START = _MAGIC + bytes(2)
 _V5 = 4
 _RECORD_BATCH = 3
 _INT, _FLOATING_POINT, _UTF8, _BOOL = 2, 3, 5, 6
@@ -94,8 +95,8 @@ def _footer(blocks: CheckedBlocks) -> tuple[int, bytes]:
     size = blocks.length
     if size < 26:
         _refuse("A2", f"{size} bytes, at least 26", "")
-    if blocks.read(0, 6) != _MAGIC:
-        _refuse("A2", "doesn't begin with ARROW1", "byte 0")
+    if blocks.read(0, 8) != _START:
+        _refuse("A2", "doesn't begin with ARROW1 and two zero bytes", "byte 0")
     tail = blocks.read(size - 10, 10)
     if tail[4:] != _MAGIC:
         _refuse("A2", "doesn't end with ARROW1", f"byte {size - 6}")
@@ -146,10 +147,10 @@ def _field_fault(table: Table, field: Field) -> str | None:
 def _check_blocks(places: list[tuple[int, ...]], footer_at: int) -> None:
     """Make check A5 on all blocks.
 
-    Batches may not share their headers: together these must fit in front of the footer. Without
-    that bound a small footer could name one large header thousands of times.
+    Blocks ascend and don't overlap. Otherwise a small footer could name one large header
+    thousands of times.
     """
-    headers = 0
+    end = 8
     for number, (offset, metadata_length, body_length) in enumerate(places):
         place = f"block {number} of the footer"
         if offset < 8 or offset % 8:
@@ -158,9 +159,9 @@ def _check_blocks(places: list[tuple[int, ...]], footer_at: int) -> None:
             _refuse("A5", f"metaDataLength {metadata_length}", place)
         if body_length < 0 or offset + metadata_length + body_length > footer_at:
             _refuse("A5", f"bodyLength {body_length}", place)
-        headers += metadata_length
-        if headers > footer_at:
-            _refuse("A5", "headers of batches overlap", place)
+        if offset < end:
+            _refuse("A5", f"offset {offset}, but the block before ends at {end}", place)
+        end = offset + metadata_length + body_length
 
 
 def _batch(
@@ -193,9 +194,14 @@ def _batch(
         _refuse("A7", f"{detail}, or compression, or variadic buffers", place)
     if any(node_rows != rows for node_rows, _ in nodes):
         _refuse("A7", f"a node whose length isn't {rows}", place)
+    end = 0
     for offset, size in buffers:
         if offset < 0 or offset % 8 or size < 0 or offset + size > body_length:
             _refuse("A9", f"buffer at {offset}, {size} bytes, of {body_length}", place)
+        if size:
+            if offset < end:
+                _refuse("A9", f"buffer at {offset}, but the one before ends at {end}", place)
+            end = offset + size
     extents = iter([Extent(body + offset, size) for offset, size in buffers])
     columns = []
     for field, (_, null_count) in zip(fields, nodes, strict=True):

@@ -47,7 +47,13 @@ def test_a_refused_cache_gives_its_code_and_a_sentence(
 def test_batch_answers_each_folder_on_one_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folders = (VALID / "minimal/cache", INVALID / "identity-other/cache", VALID / "wide/cache", "")
+    folders = (
+        VALID / "minimal/cache",
+        INVALID / "identity-other/cache",
+        "",
+        VALID / "wide/cache",
+        "/nowhere",
+    )
     given = io.TextIOWrapper(io.BytesIO("\n".join(map(str, folders)).encode() + b"\n"))
     monkeypatch.setattr(sys, "stdin", given)
     assert main(["--batch"]) == 0
@@ -56,7 +62,7 @@ def test_batch_answers_each_folder_on_one_line(
     assert outcomes == ["valid", "identity_mismatch", "valid", "file_missing"]
 
 
-@pytest.mark.parametrize("mode", ["ordered", "weighted", "permuted", "weighted_order"])
+@pytest.mark.parametrize("mode", ["ordered", "weighted", "permutation", "weighted_order"])
 def test_order_gives_the_rows_of_a_window(mode: str, capsys: pytest.CaptureFixture[str]) -> None:
     request = {"mode": mode, "seed": "42", "stream": "0", "start": "0", "count": "13"}
     assert main([str(VALID / "many-shards/cache"), "--order", json.dumps(request)]) == 0

@@ -62,10 +62,10 @@ test("the command draws windows", () => {
     assert.equal(status, 0);
     return JSON.parse(stdout).values;
   };
-  const n = order("permuted", "0", "1000").indexOf("0");
+  const n = order("permutation", "0", "1000").indexOf("0");
   assert.ok(n >= 0);
   const samples = JSON.parse(run([validFolder("many-shards")]).stdout).samples.value;
-  for (const mode of ["ordered", "permuted", "weighted_order"]) assert.equal(new Set(order(mode, samples, samples)).size, Number(samples));
+  for (const mode of ["ordered", "permutation", "weighted_order"]) assert.equal(new Set(order(mode, samples, samples)).size, Number(samples));
   assert.equal(order("weighted", "3", "4").length, 4);
   assert.equal(run([validFolder("many-shards"), "--order", JSON.stringify({ mode: "ordered", seed: "0", stream: "0", start: String(2n ** 63n - 1n), count: "2" })]).status, 2);
 });

@@ -101,7 +101,7 @@ def order(root: Path, request: dict[str, object]) -> Json:
         numbers[name] = int(text)
     if set(request) != {"mode", *numbers}:
         raise ValueError("members must be mode, seed, stream, start and count")
-    names = {"permuted": Mode.PERMUTATION, **{mode.value: mode for mode in Mode}}
+    names = {mode.value: mode for mode in Mode}
     mode = names.get(str(request["mode"]))
     if mode is None:
         raise ValueError(f"mode must be one of {', '.join(names)}")

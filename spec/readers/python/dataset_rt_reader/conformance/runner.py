@@ -56,6 +56,7 @@ _UNITS: dict[str, Callable[[Inputs, Path], Json]] = {
     "table-digest": smp.table,
     "caches-digest": smp.caches,
     "position": smp.position,
+    "position-ranges": smp.position,
 }
 
 

@@ -78,7 +78,7 @@ class Position:
         following = _digits(document, "next", start + length, MAX_POSITIONS)
         epoch_len = None
         if _member(document, "epoch_len") is not None:
-            epoch_len = _digits(document, "epoch_len", 1, MAX_POSITIONS)
+            epoch_len = _digits(document, "epoch_len", 1, MAX_POSITIONS - 1)
         caches = _hexadecimal(_member(document, "caches"), 64, "caches")
         heads = _member(document, "cache_heads")
         if not isinstance(heads, list) or not 1 <= len(heads) <= 64:

@@ -9,13 +9,14 @@ import { runVectors } from "./vectors.js";
 
 const USAGE = `usage: dataset-rt-conform CACHE [--all-rows]
        dataset-rt-conform CACHE --order ORDER
-       dataset-rt-conform --batch            (cache folders on standard input)
+       dataset-rt-conform --batch [--all-rows]   (cache folders on standard input)
        dataset-rt-conform --vectors FOLDER
 `;
 
 async function main(args: readonly string[]): Promise<number> {
   const [first, second, third] = args;
-  if (first === "--batch" && args.length === 1) return batch();
+  if (first === "--batch" && args.length === 1) return batch(false);
+  if (first === "--batch" && second === "--all-rows" && args.length === 2) return batch(true);
   if (first === "--vectors" && second !== undefined && args.length === 2) return vectors(second);
   if (first !== undefined && !first.startsWith("--")) {
     if (args.length === 1) return cache(first, false);
@@ -34,10 +35,10 @@ async function cache(folder: string, allRows: boolean): Promise<number> {
   return 1;
 }
 
-async function batch(): Promise<number> {
+async function batch(allRows: boolean): Promise<number> {
   for await (const folder of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
     if (folder === "") continue;
-    const { document, error } = await describe(folder, false);
+    const { document, error } = await describe(folder, allRows);
     process.stdout.write(`${JSON.stringify(document)}\n`);
     if (error !== undefined) process.stderr.write(`${folder}: ${error.message}\n`);
   }

@@ -2,7 +2,7 @@ import { JsonError, parseJson, type JsonValue } from "../json.js";
 import { DrawStream, POSITIONS, type Mode } from "../sampling/stream.js";
 import { tagged, type Tagged } from "./tagged.js";
 
-const MODES: Readonly<Record<string, Mode>> = { ordered: "ordered", weighted: "weighted", permuted: "permutation", weighted_order: "weighted_order" };
+const MODES: Readonly<Record<string, Mode>> = { ordered: "ordered", weighted: "weighted", permutation: "permutation", weighted_order: "weighted_order" };
 
 /** An order as the command takes it. */
 export interface Order {

@@ -56,16 +56,19 @@ export const SAMPLING_UNITS: Readonly<Record<string, UnitRule>> = {
     tagged.uint64s(workerSteps(read.number(input, "steps"), read.number(input, "workers"), read.number(input, "worker"), read.number(input, "batch"))),
   "unit/table-digest": tableDigests,
   "unit/caches-digest": (input) => tagged.utf8(cachesDigest(read.texts(input, "identities"))),
-  "unit/position": (input) => {
-    try {
-      checkPosition(input["position"]);
-      return { accepted: tagged.bool(true) };
-    } catch (error) {
-      if (error instanceof PositionError) return { accepted: tagged.bool(false), member: tagged.utf8(error.member) };
-      throw error;
-    }
-  },
+  "unit/position": position,
+  "unit/position-ranges": position,
 };
+
+function position(input: Members): Record<string, Tagged> {
+  try {
+    checkPosition(input["position"]);
+    return { accepted: tagged.bool(true) };
+  } catch (error) {
+    if (error instanceof PositionError) return { accepted: tagged.bool(false), member: tagged.utf8(error.member) };
+    throw error;
+  }
+}
 
 function weightedBy(input: Members, mode: "weighted" | "weighted_order"): StreamOptions {
   const weights = read.floats(input, "weights");

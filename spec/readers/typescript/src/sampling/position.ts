@@ -84,7 +84,7 @@ export function checkPosition(value: unknown): Position {
   const windowLength = digits("window_len", 0n, POSITIONS - windowStart);
   const delivered = digits("delivered", 0n, windowLength);
   const next = digits("next", windowStart + windowLength, POSITIONS);
-  const epochLength = get("epoch_len") === null ? null : digits("epoch_len", 1n, POSITIONS);
+  const epochLength = get("epoch_len") === null ? null : digits("epoch_len", 1n, POSITIONS - 1n);
   const caches = get("caches");
   if (!isDigits(caches, 64)) throw new PositionError("caches", "it is not 64 hexadecimal digits");
   const heads = get("cache_heads");
