@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from model.arrow import ArrowFile, field_table, make_batch, variadic
 from model.cache import Cache
-from model.flat import Table
+from model.flat import Structs, Table, serialise
 from model.schema import Field
 
 from .breaking import COLUMNS, FIELDS, Files, base, on_arrow, on_batch, on_member, poked, put
@@ -74,6 +74,8 @@ _EXTENSION = [Table({0: "ARROW:extension:name", 1: "arrow.json"})]
 _DICTIONARY = Table({0: ("i64", 1)})
 _BLOCK = struct.pack("<qi4xq", 8, 16, 0)
 
+_WITHOUT_SCHEMA = serialise(Table({0: ("i16", 4), 2: Structs([]), 3: Structs([])}))
+
 METADATA = {
     "metadata-flip": ("A1", lambda: poked("metadata.arrow", 700)),
     "metadata-footer-flip": ("A1", lambda: poked("metadata.arrow", -20)),
@@ -96,6 +98,7 @@ METADATA = {
         lambda: on_arrow(put("footer", b"\x08\0\0\0" + bytes(4) + b"\xff\xff\xff\x7f" + bytes(52))),
     ),
     "metadata-footer-version": ("A3", lambda: on_arrow(put("version", 3))),
+    "metadata-no-schema": ("A3", lambda: on_arrow(put("footer", _WITHOUT_SCHEMA))),
     "metadata-big-endian": ("A4", lambda: on_arrow(put("endianness", 1))),
     "metadata-dictionary-block": ("A4", lambda: on_arrow(put("dictionaries", [_BLOCK]))),
     "metadata-field-missing": ("A4", lambda: on_arrow(lambda a: a.fields.pop())),
@@ -130,6 +133,7 @@ METADATA = {
     "metadata-message-version": ("A6", lambda: on_batch(version=3)),
     "metadata-message-kind": ("A6", lambda: _schema_as_batch()),
     "metadata-body-length": ("A6", lambda: on_batch(body_length=64)),
+    "metadata-no-header": ("A6", lambda: on_batch(bare=True)),
     "metadata-compressed": ("A7", lambda: on_batch(slots={3: Table({})})),
     "metadata-variadic": ("A7", lambda: on_batch(slots=variadic(1))),
     "metadata-empty-batch": ("A7", lambda: on_arrow(_empty_batch)),

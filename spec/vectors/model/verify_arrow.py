@@ -64,7 +64,8 @@ def columns(raw: bytes, fields: list[dict], samples: int) -> list[list]:
 def check_schema(footer, fields: list[dict]) -> None:
     bad = "metadata_invalid"
     schema = footer.table(1)
-    need(schema is not None and schema.scalar(0, "<h") == 0 and footer.count(2) == 0, bad, "A4")
+    need(schema is not None, bad, "A3")
+    need(schema.scalar(0, "<h") == 0 and footer.count(2) == 0, bad, "A4")
     found = schema.tables(1)
     need(len(found) == len(fields), bad, "A4")
     for view, f in zip(found, fields, strict=True):
