@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import TracebackType
 
+    from typing_extensions import Self
+
 ROOT = Path(__file__).resolve().parents[2]
 LANGUAGES = ["python", "go", "typescript"]
 
@@ -44,7 +46,7 @@ class Reader:
             env=environment(),
         )
 
-    def __enter__(self) -> Reader:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -79,7 +81,7 @@ class Reader:
 def order(command: list[str], folder: Path, request: dict[str, str]) -> list[int]:
     """The rows of a window, by the command of a reader."""
     arguments = [*command, str(folder), "--order", json.dumps(request)]
-    done = subprocess.run(
+    done = subprocess.run(  # noqa: S603  (a command of our own)
         arguments, env=environment(), capture_output=True, text=True, check=True, timeout=60
     )
     document = json.loads(done.stdout)

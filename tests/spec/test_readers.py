@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dataset_rt
+import duckdb
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -124,8 +125,6 @@ def rows_of(samples: list[CacheInput]) -> list[tuple[object, ...]]:
 
 def assert_libraries(path: Path, samples: list[CacheInput]) -> None:
     """PyArrow, Polars and DuckDB read the metadata, whose types are plain."""
-    import duckdb
-
     with pa.memory_map(str(path / "metadata.arrow")) as mapped:
         table = pa.ipc.open_file(mapped).read_all()
         table.validate(full=True)
@@ -244,7 +243,7 @@ def test_orders_are_equal(
 
 
 def variants(raw: bytes) -> Iterator[tuple[str, bytes]]:
-    """Each byte with one bit changed (in the long form with each of eight), and each shorter file."""
+    """Each byte with one bit changed (all eight in the long form), and each other length."""
     for at in range(len(raw)):
         for bit in range(8) if LONG else [at * 5 % 8]:
             changed = bytearray(raw)
