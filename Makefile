@@ -81,8 +81,7 @@ vectors: $(VENV)/lint.stamp $(GO_READER) $(NODE_READER)
 	$(PY) spec/vectors/generate.py --check
 	$(PY) spec/vectors/check.py
 	$(VENV)/bin/check-jsonschema --schemafile spec/manifest.schema.json spec/vectors/v1/valid/*/cache/manifest.json
-	cargo test --quiet -p dataset_rt_format --test conformance
-	cargo run --quiet -p dataset_rt_format --example dump -- spec/vectors/v1/valid/minimal/cache > $(VENV)/dump.txt
+	cargo test --quiet -p dataset_rt_format --test conformance --example dump
 	cargo test --quiet -p dataset_rt_runtime --test read_vectors --test sampling_vectors
 	$(PYTHON_READER) --vectors spec/vectors
 	$(GO_READER) --vectors spec/vectors
@@ -103,8 +102,8 @@ cross: $(VENV)/test.stamp $(GO_READER) $(NODE_READER)
 ## make bench-readers the Go reader beside the core on one thread: records of 1 KiB
 .PHONY: bench-readers
 bench-readers: $(VENV)/test.stamp $(GO_READER)
-	cargo build --quiet --release -p dataset_rt_runtime --example iterate
-	$(PY) -m benches.readers
+	cargo build $(CARGO_CONFIG) --quiet --release -p dataset_rt_runtime --example iterate
+	$(PY) -m benches.readers --core $(CARGO_TARGET_DIR)/release/examples/iterate
 
 .PHONY: reader-prerequisites
 reader-prerequisites:

@@ -38,7 +38,7 @@ class Reader:
     def __init__(self, command: list[str], *, all_rows: bool = False) -> None:
         self.command = command
         arguments = [*command, "--batch", *(["--all-rows"] if all_rows else [])]
-        self._process = subprocess.Popen(
+        self._process = subprocess.Popen(  # noqa: S603  (a command of our own)
             arguments,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
