@@ -101,6 +101,13 @@ def _cpu_seconds(fields: list[bytes]) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def _own_seconds() -> float:
+    """Processor time of this process and of its children that have ended and were waited for."""
+    fields = _stat_fields(Path("/proc/self/stat"))
+    ended = (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
+    return _cpu_seconds(fields) + ended
+
+
 def _stat_fields(path: Path) -> list[bytes]:
     """The fields after the name, which may itself hold spaces and parentheses."""
     return path.read_bytes().rpartition(b")")[2].split()
@@ -132,7 +139,7 @@ class Meter:
         """Seconds that other processes have used so far; None where /proc does not tell."""
         try:
             line = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()
-            own = _cpu_seconds(_stat_fields(Path("/proc/self/stat")))
+            own = _own_seconds()
             kernel = _kernel_seconds()
         except (OSError, IndexError, ValueError):
             return None
