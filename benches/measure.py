@@ -21,11 +21,15 @@ KERNEL_THREAD = 0x0020_0000
 
 
 class Unit(Enum):
-    """What a case reports. More samples a second are better, less time is."""
+    """What a case reports. More samples a second are better; of all else less is."""
 
     RATE = "samples/s"
     MILLISECONDS = "ms"
     MICROSECONDS = "µs"
+    NANOSECONDS = "ns"
+    SECONDS = "s"
+    MEBIBYTES = "MiB"
+    BYTES = "B"
 
 
 @dataclass(frozen=True)
