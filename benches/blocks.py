@@ -47,6 +47,8 @@ class Bench:
     limit: LimitModule | None
     folder: Path
     work: dict[str, Workload]
+    keep_data: bool = False
+    """Whether data of one workload stays when the next one comes, and serves later runs."""
 
     def blocks(self) -> list[Block]:
         """All blocks, those of one workload together."""
@@ -68,7 +70,7 @@ class Bench:
         """The workload as a cache. It stays until another workload comes."""
         path = self.folder / workload.name
         if not path.exists():
-            for other in self.work:
+            for other in () if self.keep_data else self.work:
                 self.product.remove(other)
             self.product.write(workload, workload.name)
         yield path
@@ -81,7 +83,8 @@ class Bench:
             yield flat
         finally:
             flat.close()
-            path.unlink()
+            if not self.keep_data:
+                path.unlink()
 
     @contextmanager
     def _read(self, workload: Workload) -> Iterator[list[Case]]:

@@ -23,9 +23,10 @@ class FlatFile:
     """The payloads of a workload one after the other; offsets and columns stay in memory."""
 
     def __init__(self, workload: Workload, path: Path) -> None:
-        with path.open("wb", buffering=1 << 20) as file:
-            for sample in workload.inputs():
-                file.write(sample.data)
+        if not path.exists() or path.stat().st_size != workload.total_bytes:
+            with path.open("wb", buffering=1 << 20) as file:
+                for sample in workload.inputs():
+                    file.write(sample.data)
         self.columns = workload.columns
         self.lengths = workload.sizes
         self.starts = np.cumsum(self.lengths) - self.lengths

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -162,13 +163,27 @@ class Meter:
         return max(share, 0.0)
 
 
-def measure(block: Block, rounds: int, *, patient: bool) -> Outcome:
+def _chosen(cases: list[Case], patterns: list[str]) -> list[Case]:
+    """The cases that a pattern names, compared with each other alone."""
+    found = [case for case in cases if any(fnmatch.fnmatchcase(case.key, p) for p in patterns)]
+    keys = {case.key for case in found}
+    return [
+        replace(case, beside=tuple(name for name, key in case.references() if key in keys))
+        for case in found
+    ]
+
+
+def measure(
+    block: Block, rounds: int, *, patient: bool, only: list[str] | None = None
+) -> Outcome:
     """Runs the cases in turns until enough quiet rounds are had, or the tries are used up.
 
     The order of the cases is reversed from round to round, and a round before the first one warms
-    caches and is not counted. Not `patient` means: no warm-up, and every round counts.
+    caches and is not counted. Not `patient` means: no warm-up, and every round counts. `only`:
+    patterns of the keys of the cases to run.
     """
-    with block.prepare() as cases:
+    with block.prepare() as every:
+        cases = _chosen(every, only) if only else every
         outcome = Outcome(block, cases)
         if patient:
             _round(cases)
