@@ -45,7 +45,9 @@ def drop(paths: Iterable[Path]) -> None:
         with contextlib.suppress(OSError):
             ALL_CACHES.write_text("1", encoding="ascii")
     if max(map(resident, files)) > RESIDENT_LIMIT:
-        raise NotColdError("files stay in the page cache: another process maps them, or it is tmpfs")
+        raise NotColdError(
+            "files stay in the page cache: another process maps them, or it is tmpfs"
+        )
 
 
 def resident(path: Path) -> float:
@@ -53,18 +55,23 @@ def resident(path: Path) -> float:
     size = path.stat().st_size
     if not size:
         return 0.0
-    present = 0
     with path.open("rb") as file:
         # Without this one look at a page would read its neighbours in.
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
-        for probe in range(PROBES):
-            try:
-                os.preadv(file.fileno(), [bytearray(1)], size * probe // PROBES, os.RWF_NOWAIT)
-                present += 1
-            except OSError as error:
-                if error.errno not in {errno.EAGAIN, errno.EOPNOTSUPP}:
-                    raise
+        places = (size * probe // PROBES for probe in range(PROBES))
+        present = sum(_at_once(file.fileno(), place) for place in places)
     return present / PROBES
+
+
+def _at_once(fd: int, place: int) -> bool:
+    """Whether the byte there is in the page cache."""
+    try:
+        os.preadv(fd, [bytearray(1)], place, os.RWF_NOWAIT)
+    except OSError as error:
+        if error.errno not in {errno.EAGAIN, errno.EOPNOTSUPP}:
+            raise
+        return False
+    return True
 
 
 class ColdFile:

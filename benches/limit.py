@@ -53,7 +53,17 @@ def build(folder: Path) -> LimitModule:
         message = "no C compiler found (cc, gcc or clang)"
         raise LimitUnavailableError(message)
     include = sysconfig.get_paths()["include"]
-    command = [compiler, "-O2", "-pthread", "-shared", "-fPIC", f"-I{include}", str(source), "-o", str(target)]
+    command = [
+        compiler,
+        "-O2",
+        "-pthread",
+        "-shared",
+        "-fPIC",
+        f"-I{include}",
+        str(source),
+        "-o",
+        str(target),
+    ]
     outcome = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     if outcome.returncode:
         message = f"{' '.join(command)}: {outcome.stderr.strip().splitlines()[-1:]}"

@@ -173,9 +173,7 @@ def _chosen(cases: list[Case], patterns: list[str]) -> list[Case]:
     ]
 
 
-def measure(
-    block: Block, rounds: int, *, patient: bool, only: list[str] | None = None
-) -> Outcome:
+def measure(block: Block, rounds: int, *, patient: bool, only: list[str] | None = None) -> Outcome:
     """Runs the cases in turns until enough quiet rounds are had, or the tries are used up.
 
     The order of the cases is reversed from round to round, and a round before the first one warms

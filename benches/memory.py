@@ -48,13 +48,16 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("kind", choices=("read", "write"))
     parser.add_argument("folder", type=Path)
-    parser.add_argument("samples", type=int)
+    parser.add_argument("samples", type=int, help="how many; 0 reads all")
     options = parser.parse_args()
     print("ready", flush=True)
     sys.stdin.readline()
     if options.kind == "read":
         product = Product(2, options.folder.parent)
-        read_both(product.open(options.folder, "shuffled"))
+        dataset = product.open(options.folder, "shuffled")
+        if options.samples:
+            dataset.set_epoch_len(options.samples)
+        read_both(dataset)
     else:
         runtime = drt.DatasetRuntime(num_workers=2)
         [result] = runtime.write_cache(

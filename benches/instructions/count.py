@@ -67,8 +67,13 @@ def count(folder: Path) -> list[Count]:
     if done.returncode:
         raise CallgrindError(f"under valgrind: {done.stderr.strip().splitlines()[-1:]}")
     dumps = [folder / f"callgrind.{number + 1}" for number in range(len(NAMES) * 2 * len(PASSES))]
-    if not all(dump.is_file() for dump in dumps) or (folder / f"callgrind.{len(dumps) + 1}").exists():
-        raise CallgrindError(f"expected {len(dumps)} dumps, found {len(list(folder.glob('callgrind.*')))}")
+    if (
+        not all(dump.is_file() for dump in dumps)
+        or (folder / f"callgrind.{len(dumps) + 1}").exists()
+    ):
+        raise CallgrindError(
+            f"expected {len(dumps)} dumps, found {len(list(folder.glob('callgrind.*')))}"
+        )
     # What is counted between two marks stands in the dump of the second: every other one.
     costs = [functions(dump) for dump in dumps[1::2]]
     return [
@@ -79,7 +84,7 @@ def count(folder: Path) -> list[Count]:
 
 def _difference(case: str, fewer: Counter[str], more: Counter[str]) -> Count:
     samples = SAMPLES * (PASSES[1] - PASSES[0])
-    each = Counter({name: 0 for name in more})
+    each = Counter(dict.fromkeys(more, 0))
     for name, cost in more.items():
         each[name] = cost - fewer[name]
     total = each.total() / samples

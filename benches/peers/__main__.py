@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 import json
 import sys
 from dataclasses import asdict
@@ -87,6 +88,7 @@ def report(lines: Path, path: Path, *, quick: bool) -> None:
     content = {
         "format": "dataset_rt peers run",
         "version": 1,
+        "time": dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds"),
         "quick": quick,
         "machine": known[0]["machine"],
         "workloads": tables,

@@ -39,10 +39,10 @@ def prepare(name: str) -> dict[str, str]:
             return failed
     print(f"installing the environment {name}: {folder}", flush=True)
     run = subprocess.run
-    run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)  # noqa: S603
+    run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
     failed = {}
     for step in steps:
-        done = run([python(name), *PIP, *step], capture_output=True, text=True, check=False)  # noqa: S603
+        done = run([python(name), *PIP, *step], capture_output=True, text=True, check=False)
         if done.returncode:
             lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
             failed[" ".join(step)] = (lines or done.stderr.splitlines()[-1:] or ["pip failed"])[-1]

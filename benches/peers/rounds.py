@@ -1,4 +1,4 @@
-"""Interleaved rounds, each library in fresh processes; every result is a line of a JSON-lines file."""
+"""Interleaved rounds, each library in fresh processes; every result is a line of JSON."""
 
 from __future__ import annotations
 

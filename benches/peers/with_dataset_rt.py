@@ -8,13 +8,13 @@ import dataset_rt as drt
 import polars as pl
 
 from benches import tally
-from benches.tally import Tally
 
 from .peer import Peer, Shuffle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from benches.tally import Tally
     from benches.workloads import Fields, Workload
 
 WORKERS = 2

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 os.environ["HF_DATASETS_OFFLINE"] = "1"
 
-import datasets  # noqa: E402  # looks at the variable when it is imported
-from datasets.arrow_writer import ArrowWriter  # noqa: E402
+import datasets  # looks at the variable when it is imported
+from datasets.arrow_writer import ArrowWriter
 
-from .peer import MappingPeer  # noqa: E402
-from .tables import column_lists  # noqa: E402
+from .peer import MappingPeer
+from .tables import column_lists
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -33,7 +33,7 @@ class Lmdb(BytesPeer):
                     transaction.commit()
                     transaction = environment.begin(write=True)
             transaction.commit()
-            environment.sync(True)
+            environment.sync(force=True)
 
     def open(self) -> None:
         environment = lmdb.open(str(self.folder), readonly=True, lock=False, readahead=False)

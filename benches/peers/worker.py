@@ -15,6 +15,7 @@ import os
 import random
 import statistics
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -128,17 +129,21 @@ def read(task: Task) -> dict[str, Any]:
         "weighted": lambda: peer.weighted(seeds.randrange(1 << 31)),
     }
     for name, make in passes.items():
-        try:
-            whole = name == "ordered" or (name == "shuffled" and peer.shuffle != "draws")
+        whole = name == "ordered" or (name == "shuffled" and peer.shuffle != "draws")
+        with unless_unsupported(answer, name):
             answer[name] = passed(peer, make, task.cap, whole=whole)
-        except UnsupportedError as reason:
-            answer["unsupported"][name] = str(reason)
-    try:
+    with unless_unsupported(answer, "one"):
         answer["one_us"] = one(peer, task)
-    except UnsupportedError as reason:
-        answer["unsupported"]["one"] = str(reason)
     check(peer, task, answer)
     return answer
+
+
+@contextmanager
+def unless_unsupported(answer: dict[str, Any], name: str) -> Iterator[None]:
+    try:
+        yield
+    except UnsupportedError as reason:
+        answer["unsupported"][name] = str(reason)
 
 
 def passed(
@@ -166,7 +171,7 @@ def passed(
 
 
 def counted(peer: Peer[Any], records: Iterator[Any], cap: float) -> tuple[Tally, bool]:
-    """Counts in pieces that grow to about a twentieth of a second, and looks at the clock between."""
+    """Counts in pieces of about a twentieth of a second, and looks at the clock between them."""
     start = before = time.perf_counter()
     total, piece = Tally(0, 0, 0), 64
     while True:
@@ -201,7 +206,7 @@ def one(peer: Peer[Any], task: Task) -> float:
 
 
 def check(peer: Peer[Any], task: Task, answer: dict[str, Any]) -> None:
-    """Compares content: the first samples in order, some by their row, and that shuffled is not ordered."""
+    """Compares content: the first samples, some by their row; shuffled must not be ordered."""
     workload = peer.workload
     wrong: list[str] = []
 
