@@ -89,9 +89,10 @@ def _balanced_elementwise(labels: pl.Series) -> pl.Series:
     with warnings.catch_warnings():
         # That this is slow is what is shown.
         warnings.simplefilter("ignore", pl.exceptions.PolarsInefficientMapWarning)
-        return labels.map_elements(
+        found: pl.Series = labels.map_elements(
             lambda label: total / (classes * counts[label]), return_dtype=pl.Float64
         )
+        return found
 
 
 def frame_of(count: int) -> pl.DataFrame:
