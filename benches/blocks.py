@@ -56,7 +56,7 @@ class Bench:
         found: list[Block] = []
         for name, workload in self.work.items():
             kinds = [("write", self._write), ("read", self._read)]
-            if name != "W2":
+            if name in {"W1", "W3"}:
                 kinds += [("batches", self._batches), ("one", self._one)]
             if name == "W3":
                 kinds += [("open", self._open), ("table", self._table)]
