@@ -129,18 +129,61 @@ build: $(WHEEL_DIR)/wheel.stamp
 wheel: $(VENV)/build.stamp
 	tools/build-wheel $(VENV)/bin/maturin dist/release --release $(CARGO_CONFIG)
 
-## make bench         throughput beside plain loops and a C limit; a release build in a venv of its own
+## make bench         beside plain loops and a C limit; a release build in a venv of its own
 .PHONY: bench
-bench: prerequisites
+bench: bench-draws bench-venv
+	DATASET_RT_DRAWS=$(DRAWS) $(BENCH_PY) -m benches.run $(BENCH)
+
+## make bench-peers   beside other libraries, which it installs from PyPI (12 GB with the data); goes on where it stopped
+.PHONY: bench-peers
+bench-peers: bench-venv
+	$(BENCH_PY) -m benches.peers $(PEERS)
+
+## make bench-growth  cost a sample, open time and memory at 100 k, 1 M and 10 M samples
+.PHONY: bench-growth
+bench-growth: bench-venv
+	$(BENCH_PY) -m benches.growth $(GROWTH)
+
+## make bench-expressions  weight expressions beside NumPy, Polars and scikit-learn
+.PHONY: bench-expressions
+bench-expressions: bench-venv
+	$(BENCH_PY) -m benches.expressions $(EXPRESSIONS)
+
+## make bench-page    docs/benchmarks.md from the results of the runs
+.PHONY: bench-page
+bench-page: bench-venv
+	$(BENCH_PY) -m benches.page
+
+## make profile       where the time goes, with perf: PROFILE="W1 shuffled"
+.PHONY: profile
+profile: bench-venv
+	tools/profile $(BENCH_PY) $(PROFILE)
+
+BENCH_PY := $(CACHE)/bench-venv/bin/python
+DRAWS := $(CARGO_TARGET_DIR)/bench-quick/examples/draws
+
+.PHONY: bench-venv
+bench-venv: prerequisites
 	tools/make-venv $(CACHE)/bench-venv $(PYTHON) requirements/build.txt requirements/test.txt
 	tools/build-wheel $(CACHE)/bench-venv/bin/maturin dist/bench --profile bench-quick $(CARGO_CONFIG)
-	tools/install-wheel $(CACHE)/bench-venv/bin/python dist/bench/*.whl
-	$(CACHE)/bench-venv/bin/python -m benches.run $(BENCH)
+	tools/install-wheel $(BENCH_PY) dist/bench/*.whl
+
+.PHONY: bench-draws
+bench-draws: prerequisites
+	cargo build --quiet $(CARGO_CONFIG) --profile bench-quick -p dataset_rt_runtime --example draws
+
+## make instructions  instructions a sample under callgrind, beside a baseline; skipped where there is no valgrind
+.PHONY: instructions
+instructions: $(VENV)/test.stamp
+	$(PY) -m benches.instructions $(INSTRUCTIONS)
 
 ## make bench-smoke   the same on tiny workloads with the development build: shows that it runs, not how fast
 .PHONY: bench-smoke
 bench-smoke: $(VENV)/test.stamp
+	rm -rf $(VENV)/bench-smoke
 	$(PY) -m benches.run --quick --dir $(VENV)/bench-smoke
+	$(PY) -m benches.peers --quick --workloads W1 --only dataset_rt --dir $(VENV)/bench-smoke
+	$(PY) -m benches.page --any --dir $(VENV)/bench-smoke --out $(VENV)/bench-smoke/page.md
 
 ## make fuzz-smoke    a fixed number of runs of each fuzz target, with a fixed seed
 .PHONY: fuzz-smoke

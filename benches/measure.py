@@ -22,11 +22,15 @@ KERNEL_THREAD = 0x0020_0000
 
 
 class Unit(Enum):
-    """What a case reports. More samples a second are better, less time is."""
+    """What a case reports. More samples a second are better; of all else less is."""
 
     RATE = "samples/s"
     MILLISECONDS = "ms"
     MICROSECONDS = "µs"
+    NANOSECONDS = "ns"
+    SECONDS = "s"
+    MEBIBYTES = "MiB"
+    BYTES = "B"
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,13 @@ def _cpu_seconds(fields: list[bytes]) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def _own_seconds() -> float:
+    """Processor time of this process and of its children that have ended and were waited for."""
+    fields = _stat_fields(Path("/proc/self/stat"))
+    ended = (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
+    return _cpu_seconds(fields) + ended
+
+
 def _stat_fields(path: Path) -> list[bytes]:
     """The fields after the name, which may itself hold spaces and parentheses."""
     return path.read_bytes().rpartition(b")")[2].split()
@@ -133,7 +144,7 @@ class Meter:
         """Seconds that other processes have used so far; None where /proc does not tell."""
         try:
             line = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()
-            own = _cpu_seconds(_stat_fields(Path("/proc/self/stat")))
+            own = _own_seconds()
             kernel = _kernel_seconds()
         except (OSError, IndexError, ValueError):
             return None
@@ -162,9 +173,7 @@ def _chosen(cases: list[Case], patterns: list[str]) -> list[Case]:
     ]
 
 
-def measure(
-    block: Block, rounds: int, *, patient: bool, only: list[str] | None = None
-) -> Outcome:
+def measure(block: Block, rounds: int, *, patient: bool, only: list[str] | None = None) -> Outcome:
     """Runs the cases in turns until enough quiet rounds are had, or the tries are used up.
 
     The order of the cases is reversed from round to round, and a round before the first one warms
