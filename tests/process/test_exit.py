@@ -34,25 +34,47 @@ def batches_on():
     for batch in dataset.iter_batches(100):
         batch.metadata
         started.set()
-def write_on(samples=endless):
+def write_on(samples=endless, name="endless"):
     started.set()
-    support.write(runtime, base, samples(), "endless")
-class Slow(collections.UserDict):
-    # Python code below the native one that is no iterator.
-    def __iter__(self):
-        time.sleep(1e-3)
-        return super().__iter__()
-def mappings():
+    support.write(runtime, base, samples(), name)
+def slow(function, seconds=0.1):
+    def wrapped(*arguments):
+        time.sleep(seconds)
+        return function(*arguments)
+    return wrapped
+class SlowKeys(collections.UserDict):
+    __iter__ = slow(collections.UserDict.__iter__)
+class SlowValues(collections.UserDict):
+    __getitem__ = slow(collections.UserDict.__getitem__)
+def slow_keys():
     for number in itertools.count():
-        yield b"x" * 100, Slow(label=number)
-def sleepy():
+        yield b"x" * 100, SlowKeys(label=number)
+def slow_values():
     for number in itertools.count():
-        time.sleep(0.3)
+        yield b"x" * 100, SlowValues(label=number)
+def slow_samples():
+    for number in itertools.count():
+        time.sleep(0.1)
         yield b"x" * 100, {"label": number}
+class SlowSource:
+    name = "endless"
+    __iter__ = slow(lambda self: endless(), 0.5)
+def start_slowly():
+    runtime.write_cache(SlowSource(), base, writer_config=support.QUIET)
+class SlowTable:
+    __arrow_c_stream__ = slow(lambda self: dataset._native.export().__arrow_c_stream__())
+def slow_tables():
+    while True:
+        started.set()
+        dataset._native.update(SlowTable(), 0, None)
 def update_on():
     while True:
         dataset.update_metadata(dataset.get_metadata())
         started.set()
+class Late:
+    # Sources come back while the interpreter is taken apart.
+    def __del__(self, sleep=time.sleep):
+        sleep(0.3)
 started = threading.Event()
 def daemon(work):
     started.clear()
@@ -75,13 +97,13 @@ WORK = {
         thread = daemon(write_on)
         time.sleep(0.2)
     """,
-    "a thread whose samples are slow": """
-        thread = daemon(lambda: write_on(mappings))
-        time.sleep(0.05)
-    """,
-    "a thread whose source sleeps": """
-        thread = daemon(lambda: write_on(sleepy))
-        time.sleep(0.05)
+    "threads whose Python code below ours comes back late": """
+        last = Late()
+        works = [(write_on, slow_samples, "samples"), (write_on, slow_keys, "keys"),
+                 (write_on, slow_values, "values"), (start_slowly,), (slow_tables,)]
+        for work, *arguments in works:
+            threading.Thread(target=work, args=arguments, daemon=True).start()
+        time.sleep(0.3)
     """,
     "a thread that updates": """
         thread = daemon(update_on)

@@ -77,6 +77,5 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(large_binary, module)?)?;
     module.add_function(wrap_pyfunction!(verify::verify, module)?)?;
     module.add_function(wrap_pyfunction!(verify::repair, module)?)?;
-    ending::watch(module)?;
     Ok(())
 }

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::dataset::NativeDataset;
-use crate::ending::unless_unwound;
+use crate::ending::survive;
 use crate::error::IntoPyResult;
 use crate::write::{Callbacks, Job, NativeOutcome, write};
 
@@ -59,7 +59,7 @@ impl NativeRuntime {
             on_progress,
             on_wait,
         };
-        unless_unwound(|| {
+        survive(|| {
             write(
                 py,
                 &self.pool,

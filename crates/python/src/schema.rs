@@ -6,6 +6,7 @@ use pyo3::exceptions::PyUnicodeEncodeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString};
 
+use crate::ending::{item, iterate, next};
 use crate::entries::Entries;
 use crate::source::{described, is_numpy};
 
@@ -193,7 +194,8 @@ fn as_dict<'py>(metadata: &Bound<'py, PyAny>, place: &Place<'_>) -> PyResult<Bou
         ));
     }
     let dict = PyDict::new(py);
-    for key in metadata.try_iter()? {
+    let keys = iterate(metadata)?;
+    while let Some(key) = next(&keys) {
         let key = key?;
         let name = key_text(&key, place)?;
         if dict.contains(&name)? {
@@ -204,7 +206,7 @@ fn as_dict<'py>(metadata: &Bound<'py, PyAny>, place: &Place<'_>) -> PyResult<Bou
                 "the key twice in the mapping",
             ));
         }
-        dict.set_item(&name, metadata.get_item(&key)?)?;
+        dict.set_item(&name, item(metadata, &key)?)?;
     }
     Ok(dict)
 }

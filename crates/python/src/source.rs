@@ -9,7 +9,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyIterator, PyTuple};
 
-use crate::ending::{iterate, next, pause};
+use crate::ending::{iterate, next};
 use crate::error::{exception, to_py};
 use crate::payload::uninitialised_bytes;
 use crate::schema::{Builder, Place};
@@ -176,7 +176,6 @@ impl<'py> Puller<'py> {
         while payloads.slots.len() < MAX_BLOCK_SAMPLES && payloads.bytes < MAX_BLOCK_BYTES {
             let before = self.timed.then(Instant::now);
             let item = next(&self.iterator);
-            pause(py);
             let after = self.timed.then(Instant::now);
             if let (Some(before), Some(after)) = (before, after) {
                 self.times.python_next += after - before;

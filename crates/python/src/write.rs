@@ -240,7 +240,7 @@ impl Run<'_, '_> {
                 Ok(Begin::Wait { holder }) => {
                     if !told && let Some(on_wait) = &self.callbacks.on_wait {
                         let arguments = (name, holder).into_pyobject(py)?;
-                        survive(py, || call(on_wait, &arguments))?;
+                        call(on_wait, &arguments, None)?;
                     }
                     told = true;
                     py.detach(|| std::thread::sleep(SIGNAL_INTERVAL));
@@ -265,7 +265,7 @@ impl Run<'_, '_> {
         source: &Bound<'py, PyAny>,
         writer: &SourceWriter,
     ) -> PyResult<()> {
-        let mut puller = survive(py, || Puller::new(name, source, self.profiled))?;
+        let mut puller = Puller::new(name, source, self.profiled)?;
         let mut started = false;
         loop {
             let waiting = self.profiled.then(Instant::now);
@@ -282,7 +282,7 @@ impl Run<'_, '_> {
                 return Ok(());
             }
             let memory = writer.spare_buffer();
-            let pulled = survive(py, || puller.pull(memory));
+            let pulled = survive(|| puller.pull(memory));
             if self.profiled {
                 let times = std::mem::take(&mut puller.times);
                 self.session
@@ -382,7 +382,7 @@ impl Run<'_, '_> {
         snapshot.set_item("sources_total", self.outcomes.len())?;
         snapshot.set_item("elapsed", self.started.elapsed().as_secs_f64())?;
         let arguments = PyTuple::new(py, [snapshot])?;
-        survive(py, || call(on_progress, &arguments))?;
+        call(on_progress, &arguments, None)?;
         Ok(())
     }
 }
