@@ -9,7 +9,6 @@ mod classes;
 mod codes;
 mod draws;
 mod duplicates;
-mod groups;
 mod hash;
 mod hashed;
 mod labels;
@@ -35,7 +34,6 @@ pub use draws::{
     sample_without_replacement, shuffle_key, shuffle_keys,
 };
 pub use duplicates::duplicate_ranks;
-pub use groups::RowsByCode;
 pub use hash::{KeyType, TupleHasher, hash_bytes, hash_integer};
 pub use hashed::{Groups, by_group};
 pub use labels::{cap_per_class, repeat_factor};
