@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
 import pickle
 from collections import Counter
@@ -116,16 +117,21 @@ def test_select(row: Row, example: Example, engine: Engine) -> None:
 @pytest.mark.parametrize(("row", "example"), EXAMPLES)
 def test_filter(row: Row, example: Example, engine: Engine) -> None:
     frame = example.frame.with_row_index("the row")
-    values = example.frame.select(example.call()).to_series()
-    wanted = values[0]
-    if values.dtype.is_nested():
-        mask = [value is not None for value in values.to_list()]
+    series = example.frame.select(example.call()).to_series()
+    values = series.to_list()
+    # Neither engine adds floats up in a certain order.
+    tolerance = row.rtol * abs(values[0]) if isinstance(values[0], float) else None
+    if series.dtype.is_nested():
+        mask = [value is not None for value in values]
         predicate = example.call().is_not_null()
+    elif tolerance is None:
+        mask = [value == values[0] for value in values]
+        predicate = example.call().eq_missing(pl.lit(values[0], dtype=series.dtype))
     else:
-        mask = [value == wanted for value in values]
-        predicate = example.call() == pl.lit(wanted, dtype=values.dtype)
+        mask = [value is not None and abs(value - values[0]) <= tolerance for value in values]
+        predicate = (example.call() - values[0]).abs() <= tolerance
     if row.kind == "reduction":
-        mask = [True] * frame.height
+        mask *= frame.height
     kept = frame.lazy().filter(predicate).collect(engine=engine)
     assert kept["the row"].to_list() == [i for i, keep in enumerate(mask) if keep]
 
@@ -173,9 +179,10 @@ def test_chunks_and_slices(row: Row, example: Example, engine: Engine) -> None:
     whole = pl.concat([example.frame] * copies, rechunk=True)
     expected = defined(example, whole)
     ends = [whole.height * i // 1000 for i in range(1001)]
-    pieces = [whole[start:end] for start, end in zip(ends, ends[1:], strict=False)]
+    pieces = [whole[start:end] for start, end in itertools.pairwise(ends)]
     chunked = pl.concat(pieces, rechunk=False)
-    assert chunked.n_chunks() == 1000
+    # Polars may join a few of them.
+    assert chunked.n_chunks() > 900
     around = pl.concat([whole[:7], whole, whole[:3]], rechunk=True)
     sliced = around.slice(7, whole.height)
     for frame in (whole, chunked, sliced):
@@ -217,7 +224,7 @@ def test_no_rows(row: Row, example: Example, engine: Engine) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(("row", "example"), EXAMPLES)
 def test_nulls_alone(row: Row, example: Example, engine: Engine) -> None:
-    nulls = example.frame.select(pl.all().clear().extend_constant(None, 5))
+    nulls = example.frame.clear(n=5)
     outcome(row, example, nulls, engine)
 
 
@@ -245,8 +252,9 @@ def test_pickles(row: Row, example: Example) -> None:
 @pytest.mark.rule("The drt namespaces are the functions")
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_namespaces(row: Row) -> None:
+    on: Any
     for on in (pl.Expr, pl.Series):
-        method = getattr(on.drt, row.name)  # type: ignore[attr-defined]
+        method = getattr(on.drt, row.name)
         assert method.__doc__ == getattr(expr, row.name).__doc__
 
 

@@ -9,7 +9,6 @@ mod classes;
 mod codes;
 mod draws;
 mod duplicates;
-mod groups;
 mod hash;
 mod hashed;
 mod labels;
@@ -35,7 +34,6 @@ pub use draws::{
     sample_without_replacement, shuffle_key, shuffle_keys,
 };
 pub use duplicates::duplicate_ranks;
-pub use groups::RowsByCode;
 pub use hash::{KeyType, TupleHasher, hash_bytes, hash_integer};
 pub use hashed::{Groups, by_group};
 pub use labels::{cap_per_class, repeat_factor};
@@ -44,7 +42,7 @@ pub use numbers::{NullNumber, Numbers};
 pub use ordering::{
     bucket_of, buckets, check_edges, curriculum, length_group_keys, ordered_float, ordered_integer,
 };
-pub use shares::Shares;
+pub use shares::{Shares, fold};
 pub use shingles::{ShingleUnit, Shingles};
 pub use splits::{by_rank, leaks, stratified, stratified_groups};
 pub use value_weights::{

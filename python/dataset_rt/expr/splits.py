@@ -149,7 +149,7 @@ def stratified_fold(  # noqa: PLR0913 - what a stratified split is made of
 
     Args:
         label: As in `stratified_split`.
-        k: Number of folds, 1 to 65,536.
+        k: Number of folds, 1 to 1024.
         key: As in `stratified_split`.
         seed: 0 to 2^64 - 1.
         group: As in `stratified_split`.
@@ -164,7 +164,7 @@ def stratified_fold(  # noqa: PLR0913 - what a stratified split is made of
 
     Null labels and keys are a `polars.exceptions.ComputeError` when the expression runs.
     """
-    options = {"k": integer(k, "k", 1, 2**16)}
+    options = {"k": integer(k, "k", 1, 1024)}
     return _stratified("stratified_fold", label, options, key, seed, group, over)
 
 
