@@ -100,8 +100,9 @@ def run(options: argparse.Namespace, rounds: int, data: Path) -> list[Outcome]:
     outcomes: list[Outcome] = []
     for block in chosen(bench.blocks(), options.only):
         outcome = measure(block, rounds, patient=not options.quick, only=options.case)
-        outcomes.append(outcome)
-        print("\n".join(table(outcome)), flush=True)
+        if outcome.cases:
+            outcomes.append(outcome)
+            print("\n".join(table(outcome)), flush=True)
     if not meaningful:
         print(
             MEANINGLESS if not options.quick else "\nA quick run shows that all runs, not how fast."

@@ -154,7 +154,7 @@ impl BlockMetadata {
     ) -> PyResult<Option<Py<PyDict>>> {
         let dict = PyDict::new(py);
         for key in &self.vocabulary.caches[cache as usize].keys {
-            let Some(value) = self.columns.values().value(row, key.column) else {
+            let Some(value) = self.columns.value(row, key.column) else {
                 return Ok(None);
             };
             let name = key.name.bind(py);

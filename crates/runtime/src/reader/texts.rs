@@ -1,6 +1,8 @@
 //! Texts that repeat within a block, found by whoever gathers it, so that the consumer makes one object for all of
 //! them without looking at the bytes.
 
+use std::ops::Deref;
+
 use super::columns::{GatheredColumns, Values};
 
 /// Columns with more different texts in a block than these are not numbered.
@@ -32,12 +34,6 @@ impl BlockColumns {
         }
     }
 
-    /// The values.
-    #[inline]
-    pub fn values(&self) -> &GatheredColumns {
-        &self.columns
-    }
-
     /// For each column how many different texts it has, 0 when that was not found out.
     pub fn distinct_texts(&self) -> impl Iterator<Item = usize> {
         self.texts.iter().map(|texts| texts.distinct)
@@ -48,6 +44,15 @@ impl BlockColumns {
     pub fn text_number(&self, row: usize, column: usize) -> Option<usize> {
         let number = self.texts.get(column)?.numbers.get(row)?;
         Some(usize::from(*number))
+    }
+}
+
+impl Deref for BlockColumns {
+    type Target = GatheredColumns;
+
+    #[inline]
+    fn deref(&self) -> &GatheredColumns {
+        &self.columns
     }
 }
 
