@@ -239,13 +239,13 @@ def test_dicts_of_all_makes_in_one_source(make_dataset: DatasetFactory) -> None:
         __slots__ = ()
 
     makes: list[Any] = [
-        {"x": 1, "y": 2.5, "z": "three", "w": True},
-        {"w": True, "z": "three", "y": 2.5, "x": 1},
-        {"".join(("x",)): 1, "y": 2.5, "z": "three", "w": True},
-        {Key("x"): 1, "y": 2.5, Key("z"): "three", "w": True},
-        {"x": Number(1), "y": 2.5, "z": "three", "w": True},
-        {"x": 2, "y": 3, "z": "", "w": False},
-        {"x": -1, "y": float("inf"), "z": "\u00e9" * 50, "w": False},
+        {"count": 1, "share": 2.5, "text": "three", "flag": True},
+        {"flag": True, "text": "three", "share": 2.5, "count": 1},
+        {"COUNT".lower(): 1, "share": 2.5, "TEXT".lower(): "three", "flag": True},
+        {Key("count"): 1, "share": 2.5, Key("text"): "three", "flag": True},
+        {"count": Number(1), "share": 2.5, "text": "three", "flag": True},
+        {"count": 2, "share": 3, "text": "", "flag": False},
+        {"count": -1, "share": float("inf"), "text": "\u00e9" * 50, "flag": False},
     ]
     samples = [CacheInput(b"", makes[i % len(makes)]) for i in range(2_500)]
     dataset = make_dataset(samples, shuffle=False)

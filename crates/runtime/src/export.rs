@@ -317,12 +317,10 @@ impl GatheredColumn {
     fn into_arrow(self) -> Result<ArrayRef> {
         let nulls = self
             .present
-            .map(|present| NullBuffer::new(BooleanBuffer::from(present)));
+            .map(|present| NullBuffer::new(packed(&present)));
         let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
         Ok(match self.values {
-            Values::Bool(values) => {
-                Arc::new(BooleanArray::new(BooleanBuffer::from(values), nulls)) as ArrayRef
-            }
+            Values::Bool(values) => Arc::new(BooleanArray::new(packed(&values), nulls)) as ArrayRef,
             Values::Int64(values) => Arc::new(Int64Array::new(values.into(), nulls)),
             Values::Float64(values) => Arc::new(Float64Array::new(values.into(), nulls)),
             Values::Utf8 { ends, bytes } => Arc::new(text_views(&ends, bytes, nulls)?),
@@ -340,20 +338,57 @@ fn text_views(ends: &[i64], bytes: Vec<u8>, nulls: Option<NullBuffer>) -> Result
     }
     let mut views = Vec::with_capacity(ends.len().saturating_sub(1));
     let mut start = 0_usize;
+    let mut all_inline = true;
     for &end in ends.iter().skip(1) {
         let end = usize::try_from(end).unwrap_or(start);
-        let text = bytes.get(start..end).unwrap_or_default();
-        views.push(make_view(text, 0, u32::try_from(start).unwrap_or(u32::MAX)));
+        all_inline &= end.saturating_sub(start) <= MAX_INLINE;
+        views.push(view(&bytes, start, end));
         start = end;
     }
-    let buffers: Vec<Buffer> = if bytes.is_empty() {
+    let buffers: Vec<Buffer> = if all_inline {
         Vec::new()
     } else {
         vec![Buffer::from_vec(bytes)]
     };
-    // SAFETY: each view was made by make_view of a slice of the one buffer at the offset of that slice; gathered text is
+    // SAFETY: each view was made of a slice of the one buffer, at the offset of that slice where it is long; gathered text is
     // UTF-8 with each end at a character's border; there is one null bit for each view.
     Ok(unsafe { StringViewArray::new_unchecked(ScalarBuffer::from(views), buffers.into(), nulls) })
+}
+
+/// Longest text that a view holds in itself.
+const MAX_INLINE: usize = 12;
+
+/// The view of `bytes[start..end]`.
+#[inline]
+fn view(bytes: &[u8], start: usize, end: usize) -> u128 {
+    let len = end.saturating_sub(start);
+    // Short texts are most: one load of all that may belong to them, and a mask.
+    if len <= MAX_INLINE
+        && let Some(window) = bytes.get(start..).and_then(<[u8]>::first_chunk::<16>)
+    {
+        let text = u128::from_le_bytes(*window) & ((1 << (8 * len)) - 1);
+        return text << 32 | len as u128;
+    }
+    let text = bytes.get(start..end).unwrap_or_default();
+    make_view(text, 0, u32::try_from(start).unwrap_or(u32::MAX))
+}
+
+/// One bit a value.
+fn packed(values: &[bool]) -> BooleanBuffer {
+    let (eights, rest) = values.as_chunks::<8>();
+    let mut bytes = Vec::with_capacity(values.len().div_ceil(8));
+    // The product brings the lowest bit of byte i to bit 56 + i, and nothing else there.
+    const GATHER: u64 = 0x0102_0408_1020_4080;
+    bytes.extend(eights.iter().map(|eight| {
+        let word = u64::from_le_bytes(eight.map(u8::from));
+        let [.., byte] = word.wrapping_mul(GATHER).to_le_bytes();
+        byte
+    }));
+    if !rest.is_empty() {
+        let bits = rest.iter().rev();
+        bytes.push(bits.fold(0, |byte, bit| byte << 1 | u8::from(*bit)));
+    }
+    BooleanBuffer::new(Buffer::from_vec(bytes), 0, values.len())
 }
 
 fn id_columns(samples: &[SampleRef]) -> Vec<ArrayRef> {
@@ -407,4 +442,29 @@ fn arrow_field(field: &Field) -> ArrowField {
         _ => DataType::Null,
     };
     ArrowField::new(&field.name, data_type, field.nullable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{make_view, packed, view};
+
+    #[test]
+    fn bits_are_the_values() {
+        for len in 0..40 {
+            let values: Vec<bool> = (0..len).map(|i| (i * 7 + len) % 3 == 0).collect();
+            let bits: Vec<bool> = packed(&values).iter().collect();
+            assert_eq!(bits, values);
+        }
+    }
+
+    #[test]
+    fn views_are_those_of_arrow() {
+        let bytes: Vec<u8> = (1..=60).collect();
+        for start in 0..=60 {
+            for end in start..=60 {
+                let expected = make_view(&bytes[start..end], 0, u32::try_from(start).unwrap());
+                assert_eq!(view(&bytes, start, end), expected, "{start}..{end}");
+            }
+        }
+    }
 }

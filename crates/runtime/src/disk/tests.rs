@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
 
+use super::rename::Swapped;
 use super::{
-    Operation, OutFile, Renamed, Swapped, create_dir_all, exchange_back, exchange_dirs,
-    remove_tree, rename_dir_noreplace, set_hook, sync_dir,
+    Operation, OutFile, Renamed, create_dir_all, exchange_back, exchange_dirs, remove_tree,
+    rename_dir_noreplace, set_hook, sync_dir,
 };
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
