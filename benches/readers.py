@@ -35,7 +35,12 @@ class Records:
         block = os.urandom(1 << 20)
         for i in range(self.count):
             at = i * 40503 % (len(block) - 1024)
-            fields = {"label": i % 10, "score": i / 7, "flag": i % 2 == 0, "text": f"sample {i}"}
+            fields: dict[str, bool | int | float | str] = {
+                "label": i % 10,
+                "score": i / 7,
+                "flag": i % 2 == 0,
+                "text": f"sample {i}",
+            }
             yield CacheInput(block[at : at + 1024], fields)
 
 

@@ -35,7 +35,7 @@ def records(shard: bytes) -> list[tuple[bytes, int]]:
 def matches(block: bytes) -> tuple[list[int], int, int]:
     """Where matches begin in the output, the last sequence's literals, and the output's length."""
     at = made = 0
-    begins = []
+    begins: list[int] = []
     while True:
         token = block[at]
         at += 1

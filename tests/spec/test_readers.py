@@ -64,7 +64,7 @@ def made(seed: int) -> tuple[list[CacheInput], WriterConfig]:
             if kind == 2 and rng.random() < 0.2:
                 values[i] = struct.unpack("<d", struct.pack("<Q", rng.choice(NANS)))[0]
         samples.append(CacheInput(payload, dict(zip(names, values, strict=True))))
-    algo = rng.choice(["none", "lz4"])
+    algo: Any = rng.choice(["none", "lz4"])
     config = WriterConfig(
         show_progress=False,
         max_shard_bytes=rng.choice([1, 500, 10_000, 2**26]),
@@ -142,8 +142,7 @@ def assert_libraries(path: Path, samples: list[CacheInput]) -> None:
         found = duckdb.connect().from_arrow(renamed).fetchall()
         assert [tuple(map(comparable, row)) for row in found] == expected
     file = path / "metadata.arrow"
-    for source in [file, file.read_bytes()]:
-        frame = pl.read_ipc(source)
+    for frame in [pl.read_ipc(file), pl.read_ipc(file.read_bytes())]:
         assert set(frame.dtypes) <= {pl.Boolean, pl.Int64, pl.Float64, pl.String}
         assert [tuple(map(comparable, row)) for row in frame.rows()] == expected
 
