@@ -119,6 +119,7 @@ def _targets(results: Results) -> Iterator[str]:
         found = target.found(results)
         verdict = {None: "", True: "met", False: "**missed**"}[found.met]
         yield _row([target.work, target.aim, found.text, verdict, f"`{target.command}`"])
+    yield _row(["one sample by its row, W1 and W3", "at most bagz's `reader[i]`", *_one(results)])
     yield _row(["every throughput row", "never below any peer", *_first(results)])
 
 
@@ -136,6 +137,22 @@ def _first(results: Results) -> list[str]:
         return ["not run", "", "`make bench-peers`"]
     verdict = "**missed**" if ahead else "met"
     return ["; ".join(ahead) or "first on every row", verdict, "`make bench-peers`"]
+
+
+def _one(results: Results) -> list[str]:
+    """Our median time of a single sample beside that of bagz."""
+    parts: list[str] = []
+    met = True
+    for workload in ("W1", "W3"):
+        rows = {row["peer"]: row.get("figures", {}) for row in results.peers.get(workload, ())}
+        ours, bagz = (rows.get(name, {}).get("one sample") for name in (OURS, "bagz"))
+        if ours and bagz:
+            parts.append(f"{ours['median']:.2f} µs against {bagz['median']:.2f} µs")
+            met &= bagz["speed_over_ours"] <= 1
+    command = "`make bench-peers PEERS='--only bagz --workloads W1,W3'`"
+    if not parts:
+        return ["not run", "", command]
+    return ["; ".join(parts), "met" if met else "**missed**", command]
 
 
 def _peers(results: Results) -> Iterator[str]:
