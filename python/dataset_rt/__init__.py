@@ -57,6 +57,7 @@ from dataset_rt.results import (
 )
 from dataset_rt.rows import Rows
 from dataset_rt.runtime import DatasetRuntime
+from dataset_rt.scan import scan_cache
 from dataset_rt.sources import BytesLike, CacheInput, CacheSource, Metadata, MetadataValue
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ __all__ = [
     "WriterProfilerConfig",
     "__version__",
     "repair",
+    "scan_cache",
     "verify",
 ]
 

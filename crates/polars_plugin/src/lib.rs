@@ -11,5 +11,6 @@ mod columns;
 mod dtypes;
 mod kwargs;
 mod labels;
+mod payloads;
 mod shares;
 mod value_weights;

@@ -1,6 +1,6 @@
 //! Pure functions behind the expressions: columns as slices in, one value a row out.
 //!
-//! Nothing here knows Polars, starts threads or does IO. A column comes as [`Chunk`]s, classes and groups as
+//! Nothing here knows Polars or starts threads, and only `payloads` does IO. A column comes as [`Chunk`]s, classes and groups as
 //! [`Codes`], and a family of functions is one file.
 
 mod class_weights;
@@ -9,6 +9,7 @@ mod codes;
 mod groups;
 mod labels;
 mod numbers;
+mod payloads;
 mod select;
 mod table;
 mod value_weights;
@@ -22,6 +23,7 @@ pub use codes::{Chunk, Codes, MAX_ROWS, NO_CLASS, Nulls, Validity, Word};
 pub use groups::RowsByCode;
 pub use labels::{cap_per_class, repeat_factor};
 pub use numbers::{NullNumber, Numbers};
+pub use payloads::{HEAD_LEN, Ids, Unreadable, mime, payload_facts, payload_heads, payloads};
 pub use value_weights::{
     Power, clip, doremi_weight, expected_share, focal, hard_example_weight, normalize_weight,
     prioritized_correction, prioritized_weight,

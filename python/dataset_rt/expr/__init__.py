@@ -13,6 +13,13 @@ from inspect import isfunction as _isfunction
 
 from dataset_rt.expr import namespace as _namespace
 from dataset_rt.expr.labels import cap_per_class, repeat_factor
+from dataset_rt.expr.payloads import (
+    payload,
+    payload_crc,
+    payload_head,
+    payload_mime,
+    payload_size,
+)
 from dataset_rt.expr.values import (
     NullValues,
     clip_weight,
@@ -52,6 +59,11 @@ __all__ = [
     "hard_example_weight",
     "mixture_weight",
     "normalize_weight",
+    "payload",
+    "payload_crc",
+    "payload_head",
+    "payload_mime",
+    "payload_size",
     "prioritized_correction",
     "prioritized_weight",
     "repeat_factor",
@@ -59,4 +71,9 @@ __all__ = [
     "unimax_weight",
 ]
 
-_namespace.register(filter(_isfunction, map(globals().__getitem__, __all__)))
+# What takes the paths of caches first is no method of a column.
+_namespace.register(
+    function
+    for function in map(globals().__getitem__, __all__)
+    if _isfunction(function) and not function.__name__.startswith("payload")
+)
