@@ -116,7 +116,6 @@ fn prioritized_correction(inputs: &[Series], kwargs: Correction) -> PolarsResult
 struct Doremi {
     eta: f64,
     c: f64,
-    null: NullNumber,
     over: usize,
 }
 
@@ -124,9 +123,9 @@ struct Doremi {
 fn doremi_weight(inputs: &[Series], kwargs: Doremi) -> PolarsResult<Series> {
     let inputs = Inputs::new(inputs, kwargs.over, 2)?.exactly(2)?;
     let alpha = numeric(&inputs.columns()[0], "alpha")?;
-    let alpha = numbers(&alpha, "alpha", kwargs.null.into());
+    let alpha = numbers(&alpha, "alpha", expr::NullNumber::Error);
     let excess = numeric(&inputs.columns()[1], "excess")?;
-    let excess = numbers(&excess, "excess", kwargs.null.into());
+    let excess = numbers(&excess, "excess", expr::NullNumber::Error);
     let (eta, c, groups) = (kwargs.eta, kwargs.c, inputs.groups()?);
     inputs.float64(expr::doremi_weight(
         &alpha,

@@ -6,7 +6,6 @@
 mod class_weights;
 mod classes;
 mod codes;
-mod groups;
 mod labels;
 mod numbers;
 mod payloads;
@@ -20,7 +19,6 @@ pub use class_weights::{
 };
 pub use classes::{Classes, NullClass};
 pub use codes::{Chunk, Codes, MAX_ROWS, NO_CLASS, Nulls, Validity, Word};
-pub use groups::RowsByCode;
 pub use labels::{cap_per_class, repeat_factor};
 pub use numbers::{NullNumber, Numbers};
 pub use payloads::{HEAD_LEN, Ids, Unreadable, mime, payload_facts, payload_heads, payloads};

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
-
-import polars as pl
 
 from dataset_rt.errors import InvalidArgumentError
 from dataset_rt.expr._call import call
 from dataset_rt.expr._columns import choice, column, groups, number
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from dataset_rt.expr._columns import Column, Columns
 
 __all__ = [
@@ -77,7 +78,7 @@ def clip_weight(
     if lower is None and upper is None:
         raise InvalidArgumentError("lower or upper must be given", argument="lower")
     least = 0.0 if lower is None else number(lower, "lower", least=0)
-    most = float("inf") if upper is None else number(upper, "upper", above=0, least=least)
+    most = math.inf if upper is None else number(upper, "upper", above=0, least=least)
     options = {"lower": least, "upper": most}
     return call("clip_weight", [column(weight, "weight")], options, kind="elementwise")
 
@@ -258,8 +259,9 @@ def effective_sample_size(weight: Column) -> pl.Expr:
     Raises:
         ArgumentTypeError: If the argument is neither a name nor an expression.
     """
-    # The sum refuses what is no number, which a cast would take for one.
-    values = (column(weight, "weight") + 0.0).cast(pl.Float64)
+    # Bounds that hold for all: Polars itself panics on arithmetic with columns of some types.
+    unbounded = {"lower": -math.inf, "upper": math.inf}
+    values = call("clip_weight", [column(weight, "weight")], unbounded, kind="elementwise")
     # Squares of what is relative to the largest neither overflow nor vanish, and sum to 1 or more.
     relative = values / values.max().clip(lower_bound=sys.float_info.min)
     return relative.sum().pow(2) / relative.pow(2).sum().clip(lower_bound=1.0)

@@ -343,10 +343,10 @@ fn packed(bytes: &[u8]) -> Option<u128> {
             return None;
         }
         // The two overlap: what the first has is shifted out of the last.
-        let rest = u64::from_le_bytes(*last).unbounded_shr(8 * (16 - len as u32));
+        let rest = u64::from_le_bytes(*last) >> 8 >> (8 * (15 - len));
         u128::from(u64::from_le_bytes(*first)) | u128::from(rest) << 64
     } else if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
-        let rest = u32::from_le_bytes(*last).unbounded_shr(8 * (8 - len as u32));
+        let rest = u32::from_le_bytes(*last) >> 8 >> (8 * (7 - len));
         u128::from(u32::from_le_bytes(*first)) | u128::from(rest) << 32
     } else {
         bytes

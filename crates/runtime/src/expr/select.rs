@@ -1,7 +1,6 @@
 //! The largest values of a column, without a sort.
 
 use super::codes::Codes;
-use super::groups::RowsByCode;
 
 /// 1 for the rows of the largest values of each group, 0 for the others and for NaN. `kept` says how many of how many
 /// rows with a value; of equal values the first rows come first.
@@ -12,27 +11,62 @@ pub(super) fn largest(
 ) -> Vec<f64> {
     let Some(groups) = groups else {
         let there = values.iter().filter(|value| !value.is_nan()).count();
-        let cut = Cut::of_many(&values, kept(there).min(there));
-        let mut ties = cut.ties;
+        let mut cut = Cut::of_many(&values, kept(there).min(there));
         for value in &mut values {
-            *value = cut.mark(*value, &mut ties);
+            *value = cut.mark(*value);
         }
         return values;
     };
-    let mut keys = Vec::new();
-    for rows in RowsByCode::new(groups).iter() {
-        keys.clear();
-        let of_rows = rows.iter().map(|&row| values[row as usize]);
-        keys.extend(of_rows.filter(|value| !value.is_nan()).map(ordered));
-        let kept = kept(keys.len());
-        let cut = Cut::of_few(&mut keys, kept);
-        let mut ties = cut.ties;
-        for &row in rows {
-            let value = &mut values[row as usize];
-            *value = cut.mark(*value, &mut ties);
-        }
+    let mut cuts: Vec<Cut> = ByGroup::new(&values, groups)
+        .each()
+        .map(|keys| {
+            let kept = kept(keys.len());
+            Cut::of_few(keys, kept)
+        })
+        .collect();
+    for (value, &group) in values.iter_mut().zip(groups.as_slice()) {
+        *value = cuts[group as usize].mark(*value);
     }
     values
+}
+
+/// The keys of each group side by side.
+struct ByGroup {
+    keys: Vec<u64>,
+    sizes: Vec<usize>,
+}
+
+impl ByGroup {
+    /// A counting sort of the keys alone: rows are met again in their order when they are marked.
+    fn new(values: &[f64], groups: &Codes) -> Self {
+        let rows = || values.iter().zip(groups.as_slice());
+        let mut sizes = vec![0; groups.bound()];
+        for (value, &group) in rows() {
+            sizes[group as usize] += usize::from(!value.is_nan());
+        }
+        let mut end = 0;
+        let mut next: Vec<usize> = sizes
+            .iter()
+            .map(|size| {
+                end += size;
+                end - size
+            })
+            .collect();
+        let mut keys = vec![0; end];
+        for (&value, &group) in rows().filter(|(value, _)| !value.is_nan()) {
+            let at = &mut next[group as usize];
+            keys[*at] = ordered(value);
+            *at += 1;
+        }
+        Self { keys, sizes }
+    }
+
+    fn each(&mut self) -> impl Iterator<Item = &mut [u64]> {
+        let mut rest = self.keys.as_mut_slice();
+        self.sizes
+            .iter()
+            .map(move |&size| rest.split_off_mut(..size).unwrap_or_default())
+    }
 }
 
 /// Integers in the order of floats; 0.0 and -0.0 are one.
@@ -96,16 +130,16 @@ impl Cut {
     }
 
     #[inline(always)]
-    fn mark(&self, value: f64, ties: &mut usize) -> f64 {
+    fn mark(&mut self, value: f64) -> f64 {
         let key = ordered(value);
         if value.is_nan() || key < self.at {
             return 0.0;
         }
         if key == self.at {
-            if *ties == 0 {
+            if self.ties == 0 {
                 return 0.0;
             }
-            *ties -= 1;
+            self.ties -= 1;
         }
         1.0
     }

@@ -37,19 +37,20 @@ pub(super) struct Text<'a> {
 
 impl<'a> Text<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
-        let (blocks, rest) = bytes.as_chunks::<16>();
         let mut hash = bytes.len() as u64;
-        for block in blocks {
+        let mut add = |block: &[u8; 16]| {
             let [low, high] = halves(u128::from_le_bytes(*block));
             hash = mix(low ^ hash.rotate_left(23), high ^ SEEDS[1]);
+        };
+        let (blocks, _) = bytes.as_chunks();
+        blocks.iter().for_each(&mut add);
+        // The last block overlaps the one before: no copy of a rest whose length varies.
+        if let Some(last) = bytes.last_chunk() {
+            add(last);
+        } else {
+            bytes.iter().for_each(|&byte| add(&[byte; 16]));
         }
-        let mut last = [0; 16];
-        last[..rest.len()].copy_from_slice(rest);
-        let [low, high] = halves(u128::from_le_bytes(last));
-        Self {
-            hash: mix(low ^ hash.rotate_left(23), high ^ SEEDS[1]),
-            bytes,
-        }
+        Self { hash, bytes }
     }
 }
 
