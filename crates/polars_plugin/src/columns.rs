@@ -64,6 +64,16 @@ impl Inputs {
         Ok(self)
     }
 
+    /// The name of the result: that of the first input.
+    pub(crate) fn name(&self) -> &PlSmallStr {
+        &self.name
+    }
+
+    /// Number of rows.
+    pub(crate) fn rows(&self) -> usize {
+        self.columns.first().map_or(0, |column| column.len())
+    }
+
     /// The columns that are no group columns.
     pub(crate) fn columns(&self) -> &[Series] {
         &self.columns

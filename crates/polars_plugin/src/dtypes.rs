@@ -26,7 +26,7 @@ pub(crate) fn string(inputs: &[Field]) -> PolarsResult<Field> {
     Ok(named(inputs, DataType::String))
 }
 
-fn named(inputs: &[Field], dtype: DataType) -> Field {
+pub(crate) fn named(inputs: &[Field], dtype: DataType) -> Field {
     let name = inputs.first().map(|field| field.name().clone());
     Field::new(name.unwrap_or(PlSmallStr::EMPTY), dtype)
 }

@@ -8,9 +8,13 @@
 
 mod class_weights;
 mod columns;
+mod draws;
 mod dtypes;
+mod duplicates;
+mod keys;
 mod kwargs;
 mod labels;
 mod payloads;
 mod shares;
+mod splits;
 mod value_weights;

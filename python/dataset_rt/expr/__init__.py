@@ -12,6 +12,27 @@ from __future__ import annotations
 from inspect import isfunction as _isfunction
 
 from dataset_rt.expr import namespace as _namespace
+from dataset_rt.expr._keys import Shares
+from dataset_rt.expr.draws import (
+    bucket,
+    curriculum_mask,
+    draw_counts,
+    length_group_key,
+    m_per_class,
+    repeat_count,
+    sample_weighted,
+    shuffle_key,
+)
+from dataset_rt.expr.duplicates import (
+    ShingleUnit,
+    content_hash,
+    duplicate_rank,
+    hamming,
+    minhash,
+    minhash_band,
+    minhash_similarity,
+    simhash,
+)
 from dataset_rt.expr.labels import cap_per_class, repeat_factor
 from dataset_rt.expr.payloads import (
     payload,
@@ -19,6 +40,14 @@ from dataset_rt.expr.payloads import (
     payload_head,
     payload_mime,
     payload_size,
+)
+from dataset_rt.expr.splits import (
+    hash_fold,
+    hash_split,
+    split_leaks,
+    stratified_fold,
+    stratified_split,
+    time_split,
 )
 from dataset_rt.expr.values import (
     NullValues,
@@ -47,16 +76,31 @@ __all__ = [
     "NullPolicy",
     "NullValues",
     "ShareKey",
+    "Shares",
+    "ShingleUnit",
     "WeightScale",
     "balanced_weight",
+    "bucket",
     "cap_per_class",
     "clip_weight",
+    "content_hash",
+    "curriculum_mask",
     "doremi_weight",
+    "draw_counts",
+    "duplicate_rank",
     "effective_number_weight",
     "effective_sample_size",
     "expected_share",
     "focal_weight",
+    "hamming",
     "hard_example_weight",
+    "hash_fold",
+    "hash_split",
+    "length_group_key",
+    "m_per_class",
+    "minhash",
+    "minhash_band",
+    "minhash_similarity",
     "mixture_weight",
     "normalize_weight",
     "payload",
@@ -66,8 +110,16 @@ __all__ = [
     "payload_size",
     "prioritized_correction",
     "prioritized_weight",
+    "repeat_count",
     "repeat_factor",
+    "sample_weighted",
+    "shuffle_key",
+    "simhash",
+    "split_leaks",
+    "stratified_fold",
+    "stratified_split",
     "temperature_weight",
+    "time_split",
     "unimax_weight",
 ]
 

@@ -16,7 +16,8 @@ class Definition(Protocol):
     """The function in plain Python or Polars, on the rows of one group.
 
     It gives a value a row (one value for a reduction), or raises ValueError where the expression is
-    to fail. `group` is the value of the group column when `over=` is used; only draws look at it.
+    to fail. `group` holds the values of the group columns when `over=` is used and is None otherwise; only
+    draws look at it.
     """
 
     def __call__(self, frame: pl.DataFrame, group: Any) -> Any: ...

@@ -6,7 +6,7 @@
 /// 2^-64 of itself. There is nothing to reject: a loop that did would be entered less than once in 2^64 draws, which
 /// no test could reach.
 #[inline(always)]
-pub(super) fn scale(block: u128, m: u64) -> u64 {
+pub(crate) fn scale(block: u128, m: u64) -> u64 {
     // High half times m, plus what the low half carries over: below 2^128, since
     // (2^64 - 1)^2 + 2^64 - 1 = (2^64 - 1) * 2^64.
     let m = u128::from(m);
@@ -20,21 +20,21 @@ pub(super) fn scale(block: u128, m: u64) -> u64 {
 
 /// The low 64 bits.
 #[inline(always)]
-pub(super) fn low(x: u128) -> u64 {
+pub(crate) fn low(x: u128) -> u64 {
     // Masked to 64 bits: nothing else is cut off.
     (x & 0xFFFF_FFFF_FFFF_FFFF) as u64
 }
 
 /// The high 64 bits.
 #[inline(always)]
-pub(super) fn high(x: u128) -> u64 {
+pub(crate) fn high(x: u128) -> u64 {
     // 64 bits are left after the shift: nothing is cut off.
     (x >> 64) as u64
 }
 
 /// `(x * m) >> 64`.
 #[inline(always)]
-pub(super) fn scale_64(x: u64, m: u64) -> u64 {
+pub(crate) fn scale_64(x: u64, m: u64) -> u64 {
     high(u128::from(x) * u128::from(m))
 }
 
@@ -43,7 +43,7 @@ pub(super) fn scale_64(x: u64, m: u64) -> u64 {
 /// Only for numbers below the length of a slice in memory, which a `usize` holds by definition.
 #[inline(always)]
 #[allow(clippy::cast_possible_truncation)] // see above: never larger than some slice's length
-pub(super) fn index(row: u64) -> usize {
+pub(crate) fn index(row: u64) -> usize {
     row as usize
 }
 

@@ -5,15 +5,15 @@
 //! positions are 0 to 2^63 - 1. The definition can't change; another one would get another number.
 
 mod digest;
-mod draw;
+pub(crate) mod draw;
 mod forked;
 mod ordered;
 mod permutation;
-mod philox;
+pub(crate) mod philox;
 mod position;
-mod race;
+pub(crate) mod race;
 mod sort;
-mod tickets;
+pub(crate) mod tickets;
 mod weighted;
 mod weighted_order;
 mod window;

@@ -17,10 +17,10 @@ const TOGETHER: usize = 2;
 const AT_ONCE: usize = 64;
 
 /// What a block is used for. Each use has numbers of its own, so that no two share a counter. New uses take a new
-/// number; 0 and 6 to 255 are reserved.
+/// number; 16 on are those of expressions, and the others are reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Domain {
+pub(crate) enum Domain {
     /// A draw with replacement; the index is the position.
     Draw = 1,
     /// Round keys of a permutation; the index is the pass.
@@ -31,18 +31,32 @@ pub(super) enum Domain {
     Race = 4,
     /// A whole permutation of few rows; the index is the pass.
     Small = 5,
+    /// The seed of a group that an expression draws from; the index is the hash of the group.
+    Group = 16,
+    /// Draws of an expression without replacement; the index is the row, or the hash of its key. So in the next ones.
+    Select = 17,
+    /// Draws of an expression with replacement; the index is the draw.
+    Counts = 18,
+    /// Keys that shuffle.
+    Shuffle = 19,
+    /// Draws of each class.
+    PerClass = 20,
+    /// Permutations of MinHash; the index is the permutation.
+    MinHash = 21,
+    /// Rounding of repeats.
+    Repeat = 22,
 }
 
 /// The blocks of one key, stream word and domain, by their 64-bit index.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Blocks {
+pub(crate) struct Blocks {
     key: u64,
     stream: u64,
     domain: u64,
 }
 
 impl Blocks {
-    pub(super) fn new(key: u64, stream: u32, domain: Domain) -> Self {
+    pub(crate) fn new(key: u64, stream: u32, domain: Domain) -> Self {
         Self {
             key,
             stream: u64::from(stream),
@@ -51,12 +65,12 @@ impl Blocks {
     }
 
     /// The block of an index.
-    pub(super) fn get(&self, index: u64) -> u128 {
+    pub(crate) fn get(&self, index: u64) -> u128 {
         self.sub(index, 0)
     }
 
     /// The block of an index and a sub-index.
-    pub(super) fn sub(&self, index: u64, sub: u8) -> u128 {
+    pub(crate) fn sub(&self, index: u64, sub: u8) -> u128 {
         let counter = [
             index & LOW_32,
             index >> 32,
@@ -69,7 +83,7 @@ impl Blocks {
     /// The blocks of the indices `first`, `first + 1`, ...; indices wrap at 2^64.
     ///
     /// Word by word in arrays, over which the compiler makes vector instructions: half the time of [`get`](Self::get).
-    pub(super) fn fill(&self, first: u64, out: &mut [u128]) {
+    pub(crate) fn fill(&self, first: u64, out: &mut [u128]) {
         let keys = round_keys(self.key);
         let mut index = first;
         for chunk in out.chunks_mut(AT_ONCE) {

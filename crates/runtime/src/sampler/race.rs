@@ -19,7 +19,7 @@ const EXPONENT_ONE: u64 = 1 << 52;
 const FRACTION: u64 = EXPONENT_ONE - 1;
 
 /// Keys that are computed together.
-pub(super) const BATCH: usize = 64;
+pub(crate) const BATCH: usize = 64;
 
 /// A number U in (0, 1] out of a random word, ((x >> 11) + 1) / 2^53, as m and k: U = m * 2^-k, with m around 1.
 #[inline(always)]
@@ -51,7 +51,7 @@ fn exponential(m: f64, k: f64) -> f64 {
 /// Appends the keys of weights under random words, the low halves of blocks; at most [`BATCH`] of each.
 ///
 /// In steps over the whole batch: of the middle one, nearly all divisions, the compiler makes vector instructions.
-pub(super) fn keys(blocks: &[u128], weights: &[f64], out: &mut Vec<u64>) {
+pub(crate) fn keys(blocks: &[u128], weights: &[f64], out: &mut Vec<u64>) {
     let mut mantissas = [0.0; BATCH];
     let mut exponents = [0.0; BATCH];
     for ((m, k), &block) in mantissas.iter_mut().zip(&mut exponents).zip(blocks) {

@@ -6,7 +6,7 @@
 use super::draw::{high, index, low, scale};
 
 /// Draws that go through the table together: enough to overlap the waits for memory, little enough for the stack.
-pub(super) const BATCH: usize = 128;
+pub(crate) const BATCH: usize = 128;
 
 /// Bits of a ticket of the largest weight before the common shift: it lies in [2^62, 2^63).
 const TOP_BIT: i32 = 62;
@@ -16,7 +16,7 @@ const MAX_GUIDE_BITS: u32 = 32;
 
 /// Running sums of the tickets of rows, and a guide into them.
 #[derive(Debug)]
-pub(super) struct TicketTable {
+pub(crate) struct TicketTable {
     /// Tickets of the rows 0 ..= i together; strictly rising, the last is the sum of all.
     ends: Box<[u64]>,
     /// The bucket of a block is its top `guide_bits` bits. Entry g is the row that holds the lowest ticket which a
@@ -76,7 +76,7 @@ fn common_shift(weights: &[f64], top: i32) -> u32 {
 
 impl TicketTable {
     /// Makes the table of finite weights above 0.
-    pub(super) fn new(weights: &[f64]) -> Self {
+    pub(crate) fn new(weights: &[f64]) -> Self {
         let shift = 32_u32.saturating_sub((weights.len().max(1) as u64 - 1).leading_zeros());
         let bits = weights
             .len()
@@ -124,7 +124,7 @@ impl TicketTable {
     }
 
     /// All tickets together.
-    pub(super) fn sum(&self) -> u64 {
+    pub(crate) fn sum(&self) -> u64 {
         self.ends.last().copied().unwrap_or(0)
     }
 
@@ -132,7 +132,7 @@ impl TicketTable {
     /// the block scaled to the sum of all.
     ///
     /// In steps over the whole batch, so that the loads of one step don't wait for each other.
-    pub(super) fn rows(&self, blocks: &[u128], out: &mut [u64]) {
+    pub(crate) fn rows(&self, blocks: &[u128], out: &mut [u64]) {
         let sum = self.sum();
         let last = self.ends.len() - 1;
         let mut tickets = [0; BATCH];

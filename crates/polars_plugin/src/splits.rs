@@ -1,0 +1,264 @@
+//! Splits and folds. Columns come argument by argument: the options say how many each has.
+
+use dataset_rt_runtime::expr::{self, Shares};
+use polars::prelude::*;
+use pyo3_polars::derive::polars_expr;
+use serde::Deserialize;
+
+use crate::columns::{Inputs, failed};
+use crate::dtypes::{boolean, named, uint32};
+use crate::keys::{
+    groups, hashes, map_keys, none_left, ordered, seed, take, whole_hashes, without_nulls,
+};
+
+/// Names and shares of the parts.
+#[derive(Deserialize)]
+struct Parts {
+    names: Vec<String>,
+    shares: Vec<f64>,
+}
+
+impl Parts {
+    /// The most parts: their numbers are 8 bits wide in an Enum of so many.
+    const MOST: usize = 255;
+
+    fn shares(&self) -> PolarsResult<Shares> {
+        let parts = self.names.len();
+        polars_ensure!(
+            parts == self.shares.len() && parts <= Self::MOST,
+            ComputeError: "a split has one share a part and at most {} parts, found {parts} and {} shares",
+            Self::MOST,
+            self.shares.len()
+        );
+        Shares::new(&self.shares).map_err(failed)
+    }
+
+    fn dtype(&self) -> PolarsResult<DataType> {
+        let names = FrozenCategories::new(self.names.iter().map(String::as_str))?;
+        Ok(DataType::from_frozen_categories(names))
+    }
+
+    /// Numbers of parts as an Enum.
+    fn column(&self, parts: UInt8Chunked) -> PolarsResult<Series> {
+        let dtype = self.dtype()?;
+        polars_ensure!(
+            matches!(dtype.cat_physical(), Ok(CategoricalPhysical::U8)),
+            ComputeError: "a split has at most {} parts", Self::MOST
+        );
+        Ok(CategoricalChunked::<Categorical8Type>::from_cats_and_dtype(parts, dtype).into_series())
+    }
+}
+
+/// A number of a part, which are at most 255.
+fn byte(part: u32) -> u8 {
+    (part & 0xFF) as u8
+}
+
+fn bytes(inputs: &Inputs, parts: &[u32]) -> UInt8Chunked {
+    UInt8Chunked::from_vec(
+        inputs.name().clone(),
+        parts.iter().copied().map(byte).collect(),
+    )
+}
+
+#[derive(Deserialize)]
+struct HashSplit {
+    #[serde(flatten)]
+    parts: Parts,
+    seed: i64,
+    keys: usize,
+}
+
+fn hash_split_type(inputs: &[Field], kwargs: HashSplit) -> PolarsResult<Field> {
+    Ok(named(inputs, kwargs.parts.dtype()?))
+}
+
+/// Key columns, then group columns.
+#[polars_expr(output_type_func_with_kwargs=hash_split_type)]
+fn hash_split(inputs: &[Series], kwargs: HashSplit) -> PolarsResult<Series> {
+    let inputs = Inputs::new(inputs, 0, 1)?;
+    let shares = kwargs.parts.shares()?;
+    let parts = by_hash::<UInt8Type>(&inputs, kwargs.keys, seed(kwargs.seed), |hash| {
+        byte(shares.part(hash))
+    })?;
+    kwargs.parts.column(parts)
+}
+
+#[derive(Deserialize)]
+struct HashFold {
+    seed: i64,
+    keys: usize,
+    k: u32,
+}
+
+/// Key columns, then group columns.
+#[polars_expr(output_type_func=uint32)]
+fn hash_fold(inputs: &[Series], kwargs: HashFold) -> PolarsResult<Series> {
+    let inputs = Inputs::new(inputs, 0, 1)?;
+    let shares = Shares::equal(kwargs.k).map_err(failed)?;
+    let folds = by_hash::<UInt32Type>(&inputs, kwargs.keys, seed(kwargs.seed), |hash| {
+        shares.part(hash)
+    })?;
+    Ok(folds.into_series())
+}
+
+/// A number for the hash of each row's group, or of its key where there is no group.
+fn by_hash<V>(
+    inputs: &Inputs,
+    keys: usize,
+    seed: u64,
+    of_hash: impl Fn(u64) -> V::Native,
+) -> PolarsResult<ChunkedArray<V>>
+where
+    V: PolarsNumericType,
+    V::Array: ArrayFromIter<V::Native>,
+{
+    let mut columns = inputs.columns();
+    let keys = take(&mut columns, keys)?;
+    let mut parts = if columns.is_empty() {
+        map_keys::<V>(keys, seed, of_hash)?
+    } else {
+        let by_group = hashes(columns, seed)?;
+        let all = if by_group.null_count() == 0 {
+            by_group
+        } else {
+            by_group.zip_with(&by_group.is_not_null(), &hashes(keys, seed)?)?
+        };
+        polars::chunked_array::ops::arity::unary_elementwise_values(&all, of_hash)
+    };
+    parts.rename(inputs.name().clone());
+    Ok(parts)
+}
+
+/// How many columns label, key and group have, in this order.
+#[derive(Deserialize)]
+struct Stratified {
+    seed: i64,
+    labels: usize,
+    keys: usize,
+    groups: usize,
+    over: usize,
+}
+
+impl Stratified {
+    fn parts(&self, inputs: &Inputs, shares: &Shares) -> PolarsResult<Vec<u32>> {
+        let seed = seed(self.seed);
+        let mut columns = inputs.columns();
+        let labels = whole_hashes(take(&mut columns, self.labels)?, seed, "label")?;
+        let keys = whole_hashes(take(&mut columns, self.keys)?, seed, "key")?;
+        let group = take(&mut columns, self.groups)?;
+        none_left(columns)?;
+        let over = groups(inputs)?;
+        if group.is_empty() {
+            let rows: Vec<(u64, u64)> = labels.into_iter().zip(keys).collect();
+            return in_groups(&rows, over.as_ref(), |rows| {
+                let (labels, keys): (Vec<u64>, Vec<u64>) = rows.iter().copied().unzip();
+                expr::stratified(&labels, &keys, shares)
+            });
+        }
+        // A row without a group is a group of its own, which goes by its key.
+        let own = hashes(group, seed)?;
+        let rows: Vec<(u64, u64)> = labels
+            .into_iter()
+            .zip(own.iter().zip(keys).map(|(own, key)| own.unwrap_or(key)))
+            .collect();
+        in_groups(&rows, over.as_ref(), |rows| {
+            let (labels, groups): (Vec<u64>, Vec<u64>) = rows.iter().copied().unzip();
+            expr::stratified_groups(&labels, &groups, shares)
+        })
+    }
+}
+
+/// Computes a column group by group, or at once where there are none.
+fn in_groups<T: Copy, R: Copy + Default>(
+    rows: &[T],
+    groups: Option<&expr::Groups>,
+    mut of_rows: impl FnMut(&[T]) -> dataset_rt_runtime::Result<Vec<R>>,
+) -> PolarsResult<Vec<R>> {
+    match groups {
+        None => of_rows(rows),
+        Some(groups) => expr::by_group(rows, groups, of_rows),
+    }
+    .map_err(failed)
+}
+
+#[derive(Deserialize)]
+struct StratifiedSplit {
+    #[serde(flatten)]
+    parts: Parts,
+    #[serde(flatten)]
+    columns: Stratified,
+}
+
+fn stratified_split_type(inputs: &[Field], kwargs: StratifiedSplit) -> PolarsResult<Field> {
+    Ok(named(inputs, kwargs.parts.dtype()?))
+}
+
+#[polars_expr(output_type_func_with_kwargs=stratified_split_type)]
+fn stratified_split(inputs: &[Series], kwargs: StratifiedSplit) -> PolarsResult<Series> {
+    let inputs = Inputs::new(inputs, kwargs.columns.over, 2)?;
+    let parts = kwargs.columns.parts(&inputs, &kwargs.parts.shares()?)?;
+    kwargs.parts.column(bytes(&inputs, &parts))
+}
+
+#[derive(Deserialize)]
+struct StratifiedFold {
+    #[serde(flatten)]
+    columns: Stratified,
+    k: u32,
+}
+
+#[polars_expr(output_type_func=uint32)]
+fn stratified_fold(inputs: &[Series], kwargs: StratifiedFold) -> PolarsResult<Series> {
+    let inputs = Inputs::new(inputs, kwargs.columns.over, 2)?;
+    let shares = Shares::equal(kwargs.k).map_err(failed)?;
+    let folds = kwargs.columns.parts(&inputs, &shares)?;
+    Ok(UInt32Chunked::from_vec(inputs.name().clone(), folds).into_series())
+}
+
+#[derive(Deserialize)]
+struct TimeSplit {
+    #[serde(flatten)]
+    parts: Parts,
+    over: usize,
+}
+
+fn time_split_type(inputs: &[Field], kwargs: TimeSplit) -> PolarsResult<Field> {
+    Ok(named(inputs, kwargs.parts.dtype()?))
+}
+
+#[polars_expr(output_type_func_with_kwargs=time_split_type)]
+fn time_split(inputs: &[Series], kwargs: TimeSplit) -> PolarsResult<Series> {
+    let inputs = Inputs::new(inputs, kwargs.over, 1)?.exactly(1)?;
+    let shares = kwargs.parts.shares()?;
+    let times = without_nulls(&ordered(&inputs.columns()[0], "time")?, "time")?;
+    let parts = in_groups(&times, groups(&inputs)?.as_ref(), |times| {
+        Ok(expr::by_rank(times, &shares))
+    })?;
+    kwargs.parts.column(bytes(&inputs, &parts))
+}
+
+#[derive(Deserialize)]
+struct SplitLeaks {
+    keys: usize,
+    over: usize,
+}
+
+/// The split, then key columns.
+#[polars_expr(output_type_func=boolean)]
+fn split_leaks(inputs: &[Series], kwargs: SplitLeaks) -> PolarsResult<Series> {
+    let inputs = Inputs::new(inputs, kwargs.over, 2)?;
+    let mut columns = inputs.columns();
+    let parts = hashes(take(&mut columns, 1)?, 0)?;
+    let keys = hashes(take(&mut columns, kwargs.keys)?, 0)?;
+    none_left(columns)?;
+    let rows: Vec<(Option<u64>, Option<u64>)> = parts.iter().zip(keys.iter()).collect();
+    let mask = in_groups(&rows, groups(&inputs)?.as_ref(), |rows| {
+        let parts: Vec<u64> = rows.iter().map(|row| row.0.unwrap_or_default()).collect();
+        let keys: Vec<u64> = rows.iter().map(|row| row.1.unwrap_or_default()).collect();
+        Ok(expr::leaks(&parts, &keys, |row| {
+            rows[row].0.is_some() && rows[row].1.is_some()
+        }))
+    })?;
+    Ok(inputs.boolean(mask))
+}

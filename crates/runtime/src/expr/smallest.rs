@@ -1,0 +1,207 @@
+//! The n-th smallest of many numbers, without sorting them, and the parts that such numbers cut a column into.
+
+/// Numbers that are selected from at once.
+const DIRECT: usize = 1 << 14;
+
+/// Numbers that are looked at first, to know where the wanted one lies about.
+const SAMPLED: usize = 4096;
+
+/// Ranks in the sample on either side of the wanted one: four standard deviations of the worst case.
+const MARGIN: usize = 128;
+
+/// More selections than this cost more than one sort.
+const MANY: usize = 8;
+
+/// The number of a rank, counted from 0, and how many numbers are smaller. The rank must be below the length.
+pub(super) fn nth_smallest(values: &[u64], rank: usize) -> (u64, usize) {
+    if values.len() <= DIRECT {
+        return nth_of(values.to_vec(), rank);
+    }
+    let mut sample: Vec<u64> = values
+        .iter()
+        .step_by(values.len() / SAMPLED)
+        .copied()
+        .collect();
+    sample.sort_unstable();
+    // Below the sample's length, as the rank is below that of all.
+    let expected = (rank as u128 * sample.len() as u128 / values.len() as u128) as u64;
+    let expected = usize::try_from(expected).unwrap_or(0);
+    let low = expected
+        .checked_sub(MARGIN)
+        .map_or(0, |place| sample[place]);
+    let high = sample.get(expected + MARGIN).copied().unwrap_or(u64::MAX);
+    let below: usize = values.iter().map(|&value| usize::from(value < low)).sum();
+    let near: Vec<u64> = values
+        .iter()
+        .filter(|&&value| low <= value && value <= high)
+        .copied()
+        .collect();
+    match rank.checked_sub(below) {
+        Some(rank) if rank < near.len() => {
+            let (value, smaller) = nth_of(near, rank);
+            (value, below + smaller)
+        }
+        // The sample has misled, as it may where values come in a pattern.
+        _ => nth_of(values.to_vec(), rank),
+    }
+}
+
+fn nth_of(mut values: Vec<u64>, rank: usize) -> (u64, usize) {
+    let (left, &mut value, _) = values.select_nth_unstable(rank);
+    let smaller = left.iter().filter(|&&other| other < value).count();
+    (value, smaller)
+}
+
+/// The numbers of several ranks, ascending.
+pub(super) fn nth_smallest_of(values: &[u64], ranks: &[usize]) -> Vec<u64> {
+    if ranks.len() <= MANY {
+        return ranks
+            .iter()
+            .map(|&rank| nth_smallest(values, rank).0)
+            .collect();
+    }
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    ranks.iter().map(|&rank| sorted[rank]).collect()
+}
+
+/// Which of the values are the n smallest; of equal ones the first. All, where there are no more than n.
+pub(super) fn smallest(values: &[u64], n: usize) -> Vec<bool> {
+    let Some(rank) = n.min(values.len()).checked_sub(1) else {
+        return vec![false; values.len()];
+    };
+    let (last, smaller) = nth_smallest(values, rank);
+    let mut mask: Vec<bool> = values.iter().map(|&value| value < last).collect();
+    let equal = mask.iter_mut().zip(values);
+    for (taken, _) in equal
+        .filter(|(_, value)| **value == last)
+        .take(rank + 1 - smaller)
+    {
+        *taken = true;
+    }
+    mask
+}
+
+/// Cuts of a column by rank: a value belongs to the part as many as there are ranks that at most so many smaller
+/// values reach. So equal values are in one part, that of the first of them.
+#[derive(Clone, Debug)]
+pub(super) struct Cuts {
+    /// Ranks of 0: nothing comes before them.
+    passed: u32,
+    /// A value above one of these is past its rank.
+    limits: Vec<u64>,
+}
+
+impl Cuts {
+    /// Cuts at ascending ranks.
+    pub(super) fn new(values: &[u64], ranks: &[usize]) -> Self {
+        let zeros = ranks.partition_point(|&rank| rank == 0);
+        let places: Vec<usize> = ranks[zeros..]
+            .iter()
+            .map(|&rank| (rank - 1).min(values.len().saturating_sub(1)))
+            .collect();
+        Self {
+            passed: super::hashed::narrow(zeros),
+            limits: if values.is_empty() {
+                Vec::new()
+            } else {
+                nth_smallest_of(values, &places)
+            },
+        }
+    }
+
+    /// The part of a value.
+    #[inline]
+    pub(super) fn part(&self, value: u64) -> u32 {
+        let past = if self.limits.len() <= 16 {
+            self.limits
+                .iter()
+                .map(|&limit| u32::from(value > limit))
+                .sum()
+        } else {
+            super::hashed::narrow(self.limits.partition_point(|&limit| limit < value))
+        };
+        self.passed + past
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cuts, nth_smallest, nth_smallest_of, smallest};
+
+    fn columns(len: usize) -> Vec<Vec<u64>> {
+        let mut x = 3_u64;
+        let words: Vec<u64> = (0..len)
+            .map(|_| {
+                x = x
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                (x ^ x >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9)
+            })
+            .collect();
+        let stride = (len / 4096).max(1);
+        vec![
+            words.clone(),
+            words.iter().map(|word| word % 3).collect(),
+            vec![u64::MAX; len],
+            (0..len as u64).collect(),
+            (0..len as u64).rev().collect(),
+            // What the sample sees is not what there is.
+            (0..len)
+                .map(|i| if i % stride == 0 { 0 } else { words[i] })
+                .collect(),
+        ]
+    }
+
+    #[test]
+    fn ranks_are_those_of_a_sort() {
+        for len in [1, 2, 100, 16_385, 50_000] {
+            for values in columns(len) {
+                let mut sorted = values.clone();
+                sorted.sort_unstable();
+                let ranks = [0, len / 1000, len / 3, len / 2, len - 1];
+                for rank in ranks {
+                    let smaller = sorted.partition_point(|&value| value < sorted[rank]);
+                    assert_eq!(nth_smallest(&values, rank), (sorted[rank], smaller));
+                }
+                let many: Vec<usize> = (0..20).map(|i| i * len / 20).collect();
+                assert_eq!(
+                    nth_smallest_of(&values, &many),
+                    many.iter().map(|&rank| sorted[rank]).collect::<Vec<_>>()
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_smallest_and_of_equal_ones_the_first() {
+        assert_eq!(
+            smallest(&[5, 1, 5, 5, 9], 3),
+            [true, true, true, false, false]
+        );
+        assert_eq!(smallest(&[2, 1], 0), [false, false]);
+        assert_eq!(smallest(&[2, 1], 7), [true, true]);
+        assert!(smallest(&[], 1).is_empty());
+        for values in columns(20_000) {
+            let mut order: Vec<usize> = (0..values.len()).collect();
+            order.sort_by_key(|&row| (values[row], row));
+            let mask = smallest(&values, 7_000);
+            assert!(
+                order
+                    .iter()
+                    .enumerate()
+                    .all(|(place, &row)| mask[row] == (place < 7_000))
+            );
+        }
+    }
+
+    #[test]
+    fn equal_values_are_in_one_part() {
+        let values = [10, 20, 20, 20, 30, 40];
+        let cuts = Cuts::new(&values, &[0, 2, 4, 6]);
+        let parts: Vec<u32> = values.iter().map(|&value| cuts.part(value)).collect();
+        // Before the 20s comes one value, before 30 come four.
+        assert_eq!(parts, [1, 1, 1, 1, 3, 3]);
+        assert_eq!(Cuts::new(&[], &[0, 0]).part(1), 2);
+    }
+}
