@@ -60,7 +60,7 @@ class CacheReader(FileReader):
         samples = self._source.samples[self._cache_id]
         return samples if limit is None else min(limit, samples)
 
-    def collect_batches(  # noqa: PLR0913 - the interface of Polars
+    def collect_batches(
         self,
         *,
         columns: Sequence[str] = (),

@@ -221,9 +221,7 @@ class NativeScan:
         """Fields of all caches: name, type ("bool", "int64", "float64", "utf8"), nullable."""
     def samples(self) -> list[int]:
         """Samples of each cache."""
-    def metadata(
-        self, cache_id: int, first: int, count: int, fields: list[int]
-    ) -> NativeTable:
+    def metadata(self, cache_id: int, first: int, count: int, fields: list[int]) -> NativeTable:
         """cache_id, sample_id and the fields at these places of `schema`, of samples that follow each other."""
     def payloads(self, cache_id: int, sample_ids: object, max_bytes: int) -> NativePayloads:
         """The payloads of samples, whose ids come through `__arrow_c_stream__`."""

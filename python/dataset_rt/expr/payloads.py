@@ -1,4 +1,4 @@
-"""Looking into the payloads of rows: sizes, checksums, first bytes, media types, whole payloads."""
+"""Looking into the payloads of rows: sizes, checksums, first bytes, media types, all bytes."""
 
 from __future__ import annotations
 
@@ -130,10 +130,10 @@ def payload_mime(
 ) -> pl.Expr:
     """Media type of each row's payload, by its first 262 bytes, read as in `payload_head`.
 
-    Images (PNG, JPEG, GIF, TIFF, WebP, BMP, AVIF, HEIC, HEIF, JPEG XL, JPEG 2000), sound (WAV, FLAC,
-    MP3, AIFF, MP4), video (MP4, QuickTime, 3GPP, WebM, Matroska, AVI), Ogg, archives and compressed
-    files (zip, gzip, zstd, xz, bzip2, 7z, lz4, rar, tar), tables and arrays (Parquet, Arrow, NumPy,
-    HDF5, SQLite), PDF, PostScript, RTF, XML, HTML and WebAssembly are known.
+    Images (PNG, JPEG, GIF, TIFF, WebP, BMP, AVIF, HEIC, HEIF, JPEG XL, JPEG 2000), sound (WAV,
+    FLAC, MP3, AIFF, MP4), video (MP4, QuickTime, 3GPP, WebM, Matroska, AVI), Ogg, archives and
+    compressed files (zip, gzip, zstd, xz, bzip2, 7z, lz4, rar, tar), tables and arrays (Parquet,
+    Arrow, NumPy, HDF5, SQLite), PDF, PostScript, RTF, XML, HTML and WebAssembly are known.
 
     Args:
         paths: As in `payload_size`.
@@ -153,7 +153,7 @@ def payload_mime(
     return _call("payload_mime", paths, options, (cache_id, sample_id))
 
 
-def payload(  # noqa: PLR0913 - one option more than its sisters have
+def payload(
     paths: Sequence[str | Path],
     *,
     max_bytes: int = DEFAULT_MAX_BYTES,
@@ -199,12 +199,11 @@ def _call(
 ) -> pl.Expr:
     folders = [str(path) for path in path_list(paths, "paths")]
     for number, folder in enumerate(folders):
-        try:
-            folder.encode()
-        except UnicodeEncodeError:
+        # Bytes that are no text come as lone surrogates.
+        if any("\ud800" <= character <= "\udfff" for character in folder):
             raise InvalidArgumentError(
                 f"paths[{number}] is not UTF-8, which expressions can't carry: {folder!r}",
                 argument="paths",
-            ) from None
+            )
     columns = [column(ids[0], "cache_id"), column(ids[1], "sample_id")]
     return call(name, columns, {"paths": folders, **options}, kind=kind).alias(name)
