@@ -42,9 +42,9 @@ def test_refused_interface(
     command = [compiler, "-shared", "-fPIC", "-o", str(library), str(tmp_path / "other.c")]
     subprocess.run(command, check=True)  # noqa: S603 - our own source
     monkeypatch.setattr(_call, "plugin_path", lambda: library)
-    for make in (lambda: expr.balanced_weight("y"), lambda: expr.hash_fold("y", 3, seed=1)):
+    for function in (expr.balanced_weight, expr.focal_weight, expr.content_hash):
         with pytest.raises(PolarsVersionError) as error:
-            make()
+            function("y")
         assert pl.__version__ in str(error.value)
         assert "1.36" in str(error.value)
         assert error.value.installed == pl.__version__

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
+import gzip
 import tempfile
-import zlib
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(30)
-GZIP = zlib.compress(b"some text", wbits=31)
+GZIP = gzip.compress(b"some text", mtime=0)
 PAYLOADS = [
     [PNG, b"plain text", b"", GZIP, b"%PDF-1.7 and so on", support.payload(5, 3_000)],
     [b"compressed " * 40, PNG, b"a"],

@@ -46,7 +46,7 @@ class Row:
     """Type of the result."""
     examples: list[Example]
     over: bool = True
-    """Whether it takes `over=`: every function of kind "column" does whose rows depend on others."""
+    """Whether it takes `over=`: every function of kind "column" whose rows depend on others."""
     native: tuple[str, ...] = field(default=())
     """Names of the native functions behind it; none for plain Polars."""
     rtol: float = 1e-12
