@@ -80,7 +80,8 @@ for row in ROWS:
             for engine in ("in-memory", "streaming"):
                 ask(row.name, other, example.call(), engine)
         if row.over:
-            ask(row.name, frame.with_columns(column.alias("g")), example.call(over="g"), "streaming")
+            other = frame.with_columns(column.alias("g"))
+            ask(row.name, other, example.call(over="g"), "streaming")
             other = frame.with_columns(column.alias(name) for name in names)
             ask(row.name, other, example.call(over=names[0]), "in-memory")
 print(json.dumps(outcomes))

@@ -103,11 +103,15 @@ def test_refused_values(weight: pl.Expr, wrong: float | None) -> None:
 
 @pytest.mark.rule("Weights by value say which row they refuse")
 def test_losses_and_types() -> None:
-    with pytest.raises(pl.exceptions.ComputeError, match="loss must be a number, found NaN in row 1"):
+    with pytest.raises(
+        pl.exceptions.ComputeError, match="loss must be a number, found NaN in row 1"
+    ):
         run([1.0, math.nan], expr.hard_example_weight("x", 0.5))
-    with pytest.raises(pl.exceptions.ComputeError, match="loss must be .* found str in column .x.; use .cast"):
+    with pytest.raises(
+        pl.exceptions.ComputeError, match=r"loss must be .* found str in column .x.; use .cast"
+    ):
         run(["1"], expr.hard_example_weight("x", 0.5))
-    with pytest.raises(pl.exceptions.ComputeError, match="p_true must be .* found bool"):
+    with pytest.raises(pl.exceptions.ComputeError, match=r"p_true must be .* found bool"):
         run([True], expr.focal_weight("x"))
     with pytest.raises(pl.exceptions.PolarsError):
         run(["1"], expr.effective_sample_size("x"))

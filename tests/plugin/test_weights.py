@@ -153,10 +153,17 @@ def test_temperatures() -> None:
     near(shares(expr.temperature_weight("y", temperature=1, limit=4)), [0.5, 0.375, 0.125])
     near(shares(expr.temperature_weight("y", alpha=0)), [1 / 3] * 3, 1e-12)
     # Mean 1 over the rows, and over the classes; the raw formula is the share over the rows.
-    near([math.fsum(n * w for n, w in zip((6, 3, 1), by_class(weight), strict=True)) for weight in (
-        expr.temperature_weight("y", alpha=0.5),
-        expr.temperature_weight("y", alpha=0.5, normalize=None),
-    )], [10, 1], 1e-12)
+    near(
+        [
+            math.fsum(n * w for n, w in zip((6, 3, 1), by_class(weight), strict=True))
+            for weight in (
+                expr.temperature_weight("y", alpha=0.5),
+                expr.temperature_weight("y", alpha=0.5, normalize=None),
+            )
+        ],
+        [10, 1],
+        1e-12,
+    )
     near([sum(by_class(expr.temperature_weight("y", alpha=0.5, normalize="classes")))], [3], 1e-12)
 
 
@@ -208,7 +215,7 @@ def test_sources_and_shares_must_match() -> None:
     def run(given: dict[Any, float], **options: Any) -> list[float]:
         return frame.select(expr.mixture_weight("y", given, **options))["y"].to_list()
 
-    with pytest.raises(pl.exceptions.ComputeError, match="no share for the value .*b.* of row 1"):
+    with pytest.raises(pl.exceptions.ComputeError, match=r"no share for the value .*b.* of row 1"):
         run({"a": 1.0}, null="zero")
     with pytest.raises(pl.exceptions.ComputeError, match="c"):
         run({"a": 0.25, "b": 0.5, "c": 0.25}, null="zero")

@@ -82,7 +82,7 @@ def choice(value: object, argument: str, allowed: Sequence[str | None]) -> str:
     )
 
 
-def number(  # noqa: PLR0913 - the bounds of an interval, open or closed
+def number(
     value: Any,  # noqa: ANN401 - anything may come, also numbers of NumPy
     argument: str,
     *,

@@ -56,9 +56,7 @@ def focal_weight(p_true: Column, gamma: float = 2.0) -> pl.Expr:
     return call("focal_weight", [column(p_true, "p_true")], options, kind="elementwise")
 
 
-def clip_weight(
-    weight: Column, lower: float | None = None, upper: float | None = None
-) -> pl.Expr:
+def clip_weight(weight: Column, lower: float | None = None, upper: float | None = None) -> pl.Expr:
     """Weights within bounds. A weight of 0, which leaves its row out, stays 0.
 
     Each row is computed by itself; null and NaN stay what they are.

@@ -321,7 +321,7 @@ def _key(value: object) -> dict[str, Any]:
     )
 
 
-def _by_class(  # noqa: PLR0913, PLR0917 - what all of these functions take
+def _by_class(
     name: str,
     by: tuple[Column, ...],
     options: dict[str, Any],

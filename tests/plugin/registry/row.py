@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -12,15 +12,12 @@ if TYPE_CHECKING:
     from dataset_rt.expr._call import Kind
 
 
-class Definition(Protocol):
-    """The function in plain Python or Polars, on the rows of one group.
+Definition: TypeAlias = "Callable[[pl.DataFrame, Any], Any]"
+"""The function in plain Python or Polars, on the rows of one group: definition(frame, group).
 
-    It gives a value a row (one value for a reduction), or raises ValueError where the expression is
-    to fail. `group` holds the values of the group columns when `over=` is used and is None otherwise; only
-    draws look at it.
-    """
-
-    def __call__(self, frame: pl.DataFrame, group: Any) -> Any: ...
+It gives a value a row (one value for a reduction), or raises ValueError where the expression is to
+fail. `group` is the value of the group column when `over=` is used, else None; draws look at it.
+"""
 
 
 @dataclass(frozen=True)

@@ -118,9 +118,7 @@ ROWS = [
         over=False,
         native=("focal_weight",),
         examples=[
-            Example(
-                LOSSES, lambda: expr.focal_weight("x"), each(lambda p: (1 - min(p, 1.0)) ** 2)
-            ),
+            Example(LOSSES, lambda: expr.focal_weight("x"), each(lambda p: (1 - min(p, 1.0)) ** 2)),
             Example(
                 LOSSES,
                 lambda: expr.focal_weight("x", gamma=0.75),
@@ -140,9 +138,7 @@ ROWS = [
                 lambda: expr.clip_weight("x", 0.5, 2),
                 each(lambda w: min(max(w, 0.5), 2.0) if w else 0.0),
             ),
-            Example(
-                GAPS, lambda: expr.clip_weight("x", upper=3), each(lambda w: float(min(w, 3)))
-            ),
+            Example(GAPS, lambda: expr.clip_weight("x", upper=3), each(lambda w: float(min(w, 3)))),
         ],
     ),
     Row(

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 LABELS = pl.DataFrame({"y": ["a", "b", "a", "a", "c", "b", "a", "d", "a", "b", "a", "a"]})
-NUMBERED = pl.DataFrame({"y": [3, 1, None, 3, 2, 1, 3, None, 3], "z": [0.5, 0, 0, -0.0, 1, 0, 9, 1, 0.5]})
+NUMBERED = pl.DataFrame(
+    {"y": [3, 1, None, 3, 2, 1, 3, None, 3], "z": [0.5, 0, 0, -0.0, 1, 0, 9, 1, 0.5]}
+)
 
 
 def keys(frame: pl.DataFrame) -> list[Any]:

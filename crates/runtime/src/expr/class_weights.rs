@@ -208,7 +208,8 @@ fn weigh_as(
         let scale = scale(&counts, &weights, normalize);
         for (&class, &weight) in present.iter().zip(&weights) {
             let scaled = weight * scale;
-            if !scaled.is_normal() && !(weight == 0.0 && zeros == Zeros::Allowed) {
+            let excluded = weight == 0.0 && zeros == Zeros::Allowed;
+            if !(excluded || scaled.is_normal()) {
                 return Err(out_of_range(classes, class, scaled));
             }
             of_class[class] = scaled;

@@ -256,7 +256,7 @@ impl Power {
 fn weights(column: &Numbers<'_>) -> Result<Vec<f64>> {
     column.checked(
         0.0,
-        |value| value >= 0.0 && value < f64::INFINITY,
+        |value| (0.0..f64::INFINITY).contains(&value),
         "finite and at least 0",
     )
 }
@@ -266,7 +266,7 @@ fn priorities(column: &Numbers<'_>, alpha: f64, groups: Option<&Codes>) -> Resul
     const NULL: f64 = -1.0;
     let mut values = column.checked(
         NULL,
-        |value| value >= 0.0 && value < f64::INFINITY,
+        |value| (0.0..f64::INFINITY).contains(&value),
         "finite and at least 0",
     )?;
     if alpha == 0.0 {
@@ -317,7 +317,7 @@ fn counts_above_zero(values: &[f64], groups: Option<&Codes>) -> Vec<u64> {
 }
 
 fn check(argument: &'static str, value: f64) -> Result<()> {
-    if value >= 0.0 && value < f64::INFINITY {
+    if (0.0..f64::INFINITY).contains(&value) {
         return Ok(());
     }
     Err(Error::Argument {

@@ -125,6 +125,7 @@ fn nulls_weigh_nothing_or_are_refused() {
 }
 
 /// The definition: a stable sort.
+#[allow(clippy::cast_possible_truncation)]
 fn hardest(values: &[f64], fraction: f64) -> Vec<f64> {
     let mut rows: Vec<usize> = (0..values.len()).collect();
     rows.sort_by(|&a, &b| values[b].partial_cmp(&values[a]).unwrap());
