@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -35,8 +35,8 @@ def written(value: Any) -> tuple[int, bytes]:
         return 1, (value & WORD).to_bytes(8, "little")
     if isinstance(value, bytes):
         return 2, value
-    assert isinstance(value, datetime.date)
-    days = (value - datetime.date(1970, 1, 1)).days
+    assert isinstance(value, dt.date)
+    days = (value - dt.date(1970, 1, 1)).days
     return 4, (days & WORD).to_bytes(8, "little")
 
 
@@ -50,7 +50,7 @@ def key_hash(key: Sequence[Any], seed: int = 0) -> int:
             bytes([kind]) + len(piece).to_bytes(8, "little") + piece
             for kind, piece in map(written, key)
         )
-    return xxhash.xxh3_64_intdigest(data, seed ^ (tag * TAG_STEP & WORD))
+    return int(xxhash.xxh3_64_intdigest(data, seed ^ (tag * TAG_STEP & WORD)))
 
 
 def hashes(frame: pl.DataFrame, names: Sequence[str], seed: int = 0) -> list[int | None]:
@@ -60,7 +60,7 @@ def hashes(frame: pl.DataFrame, names: Sequence[str], seed: int = 0) -> list[int
 
 def whole(values: Sequence[Any]) -> list[Any]:
     """The values, none of which may be null or NaN."""
-    if any(value is None or value != value for value in values):
+    if any(value is None or (isinstance(value, float) and math.isnan(value)) for value in values):
         raise ValueError("null or NaN")
     return list(values)
 
@@ -84,9 +84,11 @@ def hash_parts(
     keys: Sequence[int | None], groups: Sequence[int | None] | None, shares: Sequence[float]
 ) -> list[int | None]:
     ends = quotas(shares)
-    rows = keys if groups is None else [
-        key if group is None else group for key, group in zip(keys, groups, strict=True)
-    ]
+    rows = (
+        keys
+        if groups is None
+        else [key if group is None else group for key, group in zip(keys, groups, strict=True)]
+    )
     return [None if row is None else part_of(row, ends) for row in rows]
 
 
@@ -131,15 +133,11 @@ def stratified_groups(
 ) -> list[int]:
     widths = [end - start for start, end in zip([0, *ends], ends, strict=False)]
     sizes = Counter(labels)
-    lacks = {
-        label: [count * (width / total) for width in widths] for label, count in sizes.items()
-    }
+    lacks = {label: [count * (width / total) for width in widths] for label, count in sizes.items()}
     rows_lacking = [(width / total) * len(labels) for width in widths]
     part_of_group: dict[int, int] = {}
     for group in sorted(set(groups)):
-        own = Counter(
-            label for label, other in zip(labels, groups, strict=True) if other == group
-        )
+        own = Counter(label for label, other in zip(labels, groups, strict=True) if other == group)
         lack = [
             sum(lacks[label][part] * count for label, count in sorted(own.items()))
             for part in range(len(ends))

@@ -25,10 +25,12 @@ pytestmark = pytest.mark.core
 @pytest.mark.rule("sample_weighted draws successively")
 def test_chances_without_replacement() -> None:
     rounds = 20_000
-    frame = pl.DataFrame({
-        "g": [g for g in range(rounds) for _ in range(4)],
-        "w": [1.0, 2.0, 3.0, 4.0] * rounds,
-    })
+    frame = pl.DataFrame(
+        {
+            "g": [g for g in range(rounds) for _ in range(4)],
+            "w": [1.0, 2.0, 3.0, 4.0] * rounds,
+        }
+    )
     drawn = frame.filter(expr.sample_weighted("w", 2, seed=7, over="g"))
     pairs = Counter(tuple(pair) for pair in drawn.group_by("g").agg("w")["w"].to_list())
     chances = {
@@ -79,11 +81,13 @@ def test_extreme_weights() -> None:
 
 @pytest.mark.rule("Draws go by keys, places and groups")
 def test_keys_make_draws_stay() -> None:
-    frame = pl.DataFrame({
-        "id": [f"row {i}" for i in range(500)],
-        "w": [float(i % 9 + 1) for i in range(500)],
-        "y": [i % 3 for i in range(500)],
-    })
+    frame = pl.DataFrame(
+        {
+            "id": [f"row {i}" for i in range(500)],
+            "w": [float(i % 9 + 1) for i in range(500)],
+            "y": [i % 3 for i in range(500)],
+        }
+    )
     asked = [
         expr.sample_weighted("w", 100, seed=3, key="id").alias("mask"),
         expr.sample_weighted("w", 100, seed=3, key="id", replacement=True).alias("counts"),
@@ -127,7 +131,9 @@ def test_counts_of_a_dataset(tmp_path: Path, *, replacement: bool) -> None:
     runtime.write_cache(Source(), tmp_path)
     config = dataset_rt.ReaderConfig(seed=2**63 + 5, replacement=replacement)
     dataset = runtime.cached_dataset([tmp_path / "numbers"], reader_config=config)
-    table = dataset.get_metadata().with_columns(weight=(pl.col("number") % 7).cast(pl.Float64) + 0.5)
+    table = dataset.get_metadata().with_columns(
+        weight=(pl.col("number") % 7).cast(pl.Float64) + 0.5
+    )
     dataset.update_metadata(table, stream=9)
     dataset.set_epoch_len(130)
     emitted = Counter(sample.metadata["number"] for sample in dataset)
@@ -238,11 +244,9 @@ def test_wrong_arguments() -> None:
             expr.curriculum_mask("x", wrong)
     with pytest.raises(InvalidArgumentError):
         expr.length_group_key("x", 0, order="o")
-    for options in ({}, {"edges": [1], "n": 2}, {"n": 0}, {"edges": []}, {"edges": [1, 1]}):
-        wrong = options
+    for wrong in ({}, {"edges": [1], "n": 2}, {"n": 0}, {"edges": []}, {"edges": [1, 1]}):
         with pytest.raises(InvalidArgumentError):
             expr.bucket("x", **wrong)
-    for options in ({"edges": "ab"}, {"edges": ["a"]}, {"n": 1.0}):
-        wrong = options
+    for wrong in ({"edges": "ab"}, {"edges": ["a"]}, {"n": 1.0}):
         with pytest.raises(ArgumentTypeError):
             expr.bucket("x", **wrong)

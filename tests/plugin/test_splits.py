@@ -62,7 +62,10 @@ def test_a_key_is_its_value() -> None:
     hashed = kinds.select(expr.content_hash(name) for name in kinds.columns)
     assert len({tuple(column) for column in hashed}) == 1
     # Types and borders of columns are told apart.
-    assert pl.select(expr.content_hash(pl.lit(0)) == expr.content_hash(pl.lit("\0" * 8))).item() is False
+    assert (
+        pl.select(expr.content_hash(pl.lit(0)) == expr.content_hash(pl.lit("\0" * 8))).item()
+        is False
+    )
     pairs = pl.DataFrame({"a": ["ab", "a"], "b": ["c", "bc"]})
     assert pairs.select(expr.content_hash("a", "b")).to_series().n_unique() == 2
 
@@ -129,11 +132,15 @@ def test_groups_stay_together() -> None:
     assert leaking.any()
     # Without a group a row goes by its key.
     none = frame.with_columns(user=pl.lit(None, dtype=pl.Int64))
-    assert none.select(expr.hash_split("id", SHARES, seed=1, group="user")).to_series().equals(alone)
+    assert (
+        none.select(expr.hash_split("id", SHARES, seed=1, group="user")).to_series().equals(alone)
+    )
 
 
 @pytest.mark.rule("Stratified splits are exact")
-@pytest.mark.parametrize("shares", [SHARES, {"a": 0.8, "b": 0.2}, {"a": 1 / 3, "b": 1 / 3, "c": 1 / 3}])
+@pytest.mark.parametrize(
+    "shares", [SHARES, {"a": 0.8, "b": 0.2}, {"a": 1 / 3, "b": 1 / 3, "c": 1 / 3}]
+)
 def test_classes_have_their_shares(shares: dict[str, float]) -> None:
     frame = pl.DataFrame({"id": range(3001), "y": labels(3001)})
     split = frame.with_columns(part=expr.stratified_split("y", shares, key="id", seed=2))
@@ -162,7 +169,9 @@ def test_folds_of_scikit_learn() -> None:
 
     def table(found: list[int]) -> dict[int, list[int]]:
         counts = Counter(zip(frame["y"], found, strict=True))
-        return {label: sorted(counts[label, fold] for fold in range(k)) for label in set(frame["y"])}
+        return {
+            label: sorted(counts[label, fold] for fold in range(k)) for label in set(frame["y"])
+        }
 
     assert table(folds) == table(theirs)
     assert sorted(Counter(folds).values()) == sorted(Counter(theirs).values())
@@ -172,11 +181,13 @@ def test_folds_of_scikit_learn() -> None:
 def test_grouped_folds_are_no_worse_than_those_of_scikit_learn() -> None:
     selection = pytest.importorskip("sklearn.model_selection")
     rows, k = 1200, 4
-    frame = pl.DataFrame({
-        "id": range(rows),
-        "y": [(i // 9) % 7 % 3 for i in range(rows)],
-        "g": [i * 7 // 40 for i in range(rows)],
-    })
+    frame = pl.DataFrame(
+        {
+            "id": range(rows),
+            "y": [(i // 9) % 7 % 3 for i in range(rows)],
+            "g": [i * 7 // 40 for i in range(rows)],
+        }
+    )
     fold = expr.stratified_fold("y", k, key="id", seed=3, group="g")
     ours = frame.select(fold).to_series().to_list()
     theirs = [0] * rows

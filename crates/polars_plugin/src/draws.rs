@@ -285,7 +285,7 @@ fn bucket_count(inputs: &[Series], kwargs: BucketCount) -> PolarsResult<Series> 
     let values: Vec<Option<u64>> = crate::keys::ordered(&inputs.columns()[0], "value")?
         .iter()
         .collect();
-    let of_rows = |values: &[Option<u64>]| {
+    let of_rows = |values: &[Option<u64>]| -> dataset_rt_runtime::Result<Vec<Option<u32>>> {
         let there: Vec<u64> = values.iter().copied().flatten().collect();
         let mut buckets = expr::buckets(&there, kwargs.n)?.into_iter();
         Ok(values

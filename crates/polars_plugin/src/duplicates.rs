@@ -4,6 +4,9 @@ use dataset_rt_runtime::expr::{self, MinHash, ShingleUnit, Shingles};
 use polars::chunked_array::ops::arity::unary_elementwise_values;
 use polars::prelude::*;
 use pyo3_polars::derive::polars_expr;
+use pyo3_polars::export::polars_arrow::array::{FixedSizeListArray, PrimitiveArray};
+use pyo3_polars::export::polars_arrow::bitmap::Bitmap;
+use pyo3_polars::export::polars_arrow::types::NativeType;
 use serde::Deserialize;
 
 use crate::columns::{Inputs, failed};
@@ -79,34 +82,35 @@ fn minhash(inputs: &[Series], kwargs: Signature) -> PolarsResult<Series> {
         MinHash::new(kwargs.cut.shingles()?, kwargs.k, seed(kwargs.cut.seed)).map_err(failed)?;
     let width = kwargs.k as usize;
     let mut values = Vec::with_capacity(texts.len() * width);
-    for text in &texts {
+    for text in texts.iter() {
         match text {
             Some(text) => maker.extend(text, &mut values),
             None => values.resize(values.len() + width, 0),
         }
     }
-    let values = UInt32Chunked::from_vec(PlSmallStr::EMPTY, values).into_series();
-    array(&inputs, values, width, &texts.is_null())
+    Ok(array(&inputs, values, width, texts.rechunk_validity()))
 }
 
-/// Rows of as many values each, null where the mask says so.
-fn array(
+/// Rows of as many values each.
+fn array<T: NativeType>(
     inputs: &Inputs,
-    values: Series,
+    values: Vec<T>,
     width: usize,
-    missing: &BooleanChunked,
-) -> PolarsResult<Series> {
-    let rows = values.reshape_array(&[
-        ReshapeDimension::new(i64::try_from(missing.len()).unwrap_or(i64::MAX)),
-        ReshapeDimension::new(i64::try_from(width).unwrap_or(i64::MAX)),
-    ])?;
-    let rows = if missing.any() {
-        let null = Series::full_null(PlSmallStr::EMPTY, 1, rows.dtype());
-        null.zip_with(missing, &rows)?
-    } else {
-        rows
-    };
-    Ok(rows.with_name(inputs.name().clone()))
+    validity: Option<Bitmap>,
+) -> Series {
+    let values = PrimitiveArray::from_vec(values);
+    let item = ArrowField::new(
+        PlSmallStr::from_static("item"),
+        values.dtype().clone(),
+        true,
+    );
+    let rows = FixedSizeListArray::new(
+        ArrowDataType::FixedSizeList(Box::new(item), width),
+        inputs.rows(),
+        values.boxed(),
+        validity,
+    );
+    ArrayChunked::with_chunk(inputs.name().clone(), rows).into_series()
 }
 
 #[derive(Deserialize)]
@@ -121,75 +125,109 @@ fn bands_type(inputs: &[Field], kwargs: Bands) -> PolarsResult<Field> {
     ))
 }
 
-/// The values of a column of signatures, row after row, and how many each has.
-fn signatures(column: &Series) -> PolarsResult<(UInt32Chunked, usize)> {
-    match column.dtype() {
-        DataType::Array(inner, width) if **inner == DataType::UInt32 => {
-            let values = column.array()?.rechunk().get_inner();
-            polars_ensure!(
-                values.null_count() == 0,
-                ComputeError: "a signature in column {:?} has nulls within", column.name()
-            );
-            Ok((values.u32()?.rechunk().into_owned(), *width))
+/// The values of a column of signatures, row after row, how many each has, and which rows there are.
+struct Signatures {
+    values: UInt32Chunked,
+    width: usize,
+    validity: Option<Bitmap>,
+}
+
+impl Signatures {
+    fn new(column: &Series) -> PolarsResult<Self> {
+        let DataType::Array(inner, width) = column.dtype() else {
+            return Err(Self::refused(column));
+        };
+        if **inner != DataType::UInt32 || *width == 0 {
+            return Err(Self::refused(column));
         }
-        dtype => polars_bail!(
-            ComputeError: "signatures are arrays of UInt32 as minhash gives them, found {dtype} in column {:?}",
+        let rows = column.array()?.rechunk();
+        let values = rows.get_inner().u32()?.rechunk().into_owned();
+        let validity = rows.rechunk_validity();
+        if values.null_count() > 0 {
+            // A null row may have nulls below it; no other has.
+            let there = |row: usize| validity.as_ref().is_none_or(|bits| bits.get_bit(row));
+            let missing = values
+                .iter()
+                .enumerate()
+                .filter(|(_, value)| value.is_none());
+            if let Some((place, _)) = missing.into_iter().find(|(place, _)| there(place / width)) {
+                polars_bail!(ComputeError: "the signature of row {} has a null in it", place / width);
+            }
+        }
+        Ok(Self {
+            values,
+            width: *width,
+            validity,
+        })
+    }
+
+    fn refused(column: &Series) -> PolarsError {
+        polars_err!(
+            ComputeError: "signatures are arrays of UInt32 as minhash gives them, found {} in column {:?}",
+            column.dtype(),
             column.name()
-        ),
+        )
+    }
+
+    /// The signatures; what a null row holds means nothing.
+    fn iter(&self) -> impl Iterator<Item = &[u32]> {
+        let chunks = self
+            .values
+            .downcast_iter()
+            .map(|chunk| chunk.values().as_slice());
+        chunks.flat_map(|values| values.chunks_exact(self.width))
     }
 }
 
 #[polars_expr(output_type_func_with_kwargs=bands_type)]
 fn minhash_band(inputs: &[Series], kwargs: Bands) -> PolarsResult<Series> {
     let inputs = Inputs::new(inputs, 0, 1)?.exactly(1)?;
-    let column = &inputs.columns()[0];
-    let (values, width) = signatures(column)?;
-    let bands = kwargs.bands;
+    let signatures = Signatures::new(&inputs.columns()[0])?;
+    let (width, bands) = (signatures.width, kwargs.bands);
     polars_ensure!(
-        bands > 0 && width > 0 && width % bands == 0,
+        bands > 0 && width % bands == 0,
         ComputeError: "bands must divide the {width} values of a signature, found {bands}"
     );
     let mut written = Vec::new();
-    let mut out = Vec::with_capacity(column.len() * bands);
-    for signature in values.cont_slice()?.chunks_exact(width) {
+    let mut out = Vec::with_capacity(inputs.rows() * bands);
+    for signature in signatures.iter() {
         expr::band_hashes(signature, bands, &mut written, &mut out);
     }
-    let out = UInt64Chunked::from_vec(PlSmallStr::EMPTY, out).into_series();
-    array(&inputs, out, bands, &column.is_null())
+    Ok(array(&inputs, out, bands, signatures.validity))
 }
 
 #[derive(Deserialize)]
 struct Similarity {
-    #[serde(rename = "elementwise")]
-    _elementwise: bool,
+    elementwise: bool,
 }
 
 /// The share of equal values of two signatures.
 #[polars_expr(output_type_func=float64)]
-fn minhash_similarity(inputs: &[Series], _kwargs: Similarity) -> PolarsResult<Series> {
+fn minhash_similarity(inputs: &[Series], kwargs: Similarity) -> PolarsResult<Series> {
     let inputs = Inputs::new(inputs, 0, 2)?.exactly(2)?;
+    polars_ensure!(kwargs.elementwise, ComputeError: "each row is computed by itself");
     let [left, right] = inputs.columns() else {
         polars_bail!(ComputeError: "two columns of signatures are needed");
     };
     let (missing_left, missing_right) = (left.is_null(), right.is_null());
-    let ((left, width), (right, other)) = (signatures(left)?, signatures(right)?);
+    let (left, right) = (Signatures::new(left)?, Signatures::new(right)?);
     polars_ensure!(
-        width == other && width > 0,
-        ComputeError: "signatures must have as many values on both sides, found {width} and {other}"
+        left.width == right.width,
+        ComputeError: "signatures must have as many values on both sides, found {} and {}", left.width, right.width
     );
-    let pairs = left
-        .cont_slice()?
-        .chunks_exact(width)
-        .zip(right.cont_slice()?.chunks_exact(width));
     let missing = missing_left.iter().zip(missing_right.iter());
-    let shares = pairs.zip(missing).map(|((left, right), missing)| {
-        let equal = left
-            .iter()
-            .zip(right)
-            .filter(|(left, right)| left == right)
-            .count();
-        (missing == (Some(false), Some(false))).then_some(equal as f64 / width as f64)
-    });
+    let shares = left
+        .iter()
+        .zip(right.iter())
+        .zip(missing)
+        .map(|((left, right), missing)| {
+            let equal = left
+                .iter()
+                .zip(right)
+                .filter(|(left, right)| left == right)
+                .count();
+            (missing == (Some(false), Some(false))).then_some(equal as f64 / left.len() as f64)
+        });
     Ok(Float64Chunked::from_iter_options(inputs.name().clone(), shares).into_series())
 }
 
@@ -215,7 +253,8 @@ fn duplicate_rank(inputs: &[Series], kwargs: DuplicateRank) -> PolarsResult<Seri
     let inputs = Inputs::new(inputs, kwargs.over, 1)?;
     let mut columns = inputs.columns();
     let keys = hashes(take(&mut columns, kwargs.keys)?, 0)?;
-    let order = match take(&mut columns, columns.len().min(1))? {
+    let ordering = columns.len().min(1);
+    let order = match take(&mut columns, ordering)? {
         [column] => Some(without_nulls(&ordered(column, "order")?, "order")?),
         _ => None,
     };

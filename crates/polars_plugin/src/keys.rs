@@ -251,7 +251,7 @@ fn tuple_hashes(columns: &[Series], seed: u64, nulls: Nulls) -> PolarsResult<UIn
         .iter()
         .map(|(kind, column)| Ok((*kind, pieces(column)?)))
         .collect::<PolarsResult<_>>()?;
-    let rows = columns.first().map_or(0, Series::len);
+    let rows = columns.first().map_or(0, |column| column.len());
     let mut hasher = TupleHasher::new(seed);
     let hashes = (0..rows).map(|_| {
         let mut missing = false;

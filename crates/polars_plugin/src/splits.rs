@@ -95,9 +95,8 @@ struct HashFold {
 #[polars_expr(output_type_func=uint32)]
 fn hash_fold(inputs: &[Series], kwargs: HashFold) -> PolarsResult<Series> {
     let inputs = Inputs::new(inputs, 0, 1)?;
-    let shares = Shares::equal(kwargs.k).map_err(failed)?;
     let folds = by_hash::<UInt32Type>(&inputs, kwargs.keys, seed(kwargs.seed), |hash| {
-        shares.part(hash)
+        expr::fold(hash, kwargs.k)
     })?;
     Ok(folds.into_series())
 }

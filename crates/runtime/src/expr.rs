@@ -44,7 +44,7 @@ pub use ordering::{
     bucket_of, buckets, check_edges, curriculum, length_group_keys, ordered_float, ordered_integer,
 };
 pub use payloads::{HEAD_LEN, Ids, Unreadable, mime, payload_facts, payload_heads, payloads};
-pub use shares::Shares;
+pub use shares::{Shares, fold};
 pub use shingles::{ShingleUnit, Shingles};
 pub use splits::{by_rank, leaks, stratified, stratified_groups};
 pub use value_weights::{

@@ -18,6 +18,8 @@ __all__ = ["Shares", "key_columns", "optional_key", "parts", "signed_seed"]
 Shares = Mapping[str, float]
 """From the name of a part to its share; the shares make 1 within 1e-9."""
 
+TOLERANCE = 1e-9
+
 MAX_PARTS = 255
 """Parts of a split: their numbers in an Enum are 8 bits wide."""
 
@@ -95,7 +97,7 @@ def parts(shares: object) -> dict[str, list[str] | list[float]]:
         )
     # Summed as the native side does: from the first on.
     total = sum(numbers)
-    if abs(total - 1) > 1e-9:
+    if abs(total - 1) > TOLERANCE:
         raise InvalidArgumentError(
             f"shares must make 1 within 1e-9, found {total!r}", argument="shares"
         )

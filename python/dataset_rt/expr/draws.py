@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -28,7 +29,7 @@ __all__ = [
 ]
 
 
-def sample_weighted(  # noqa: PLR0913 - what a draw is made of
+def sample_weighted(
     weight: Column,
     n: int,
     *,
@@ -76,7 +77,7 @@ def sample_weighted(  # noqa: PLR0913 - what a draw is made of
     return call(name, [column(weight, "weight"), *keys], options, over=groups(over))
 
 
-def draw_counts(  # noqa: PLR0913 - what the order of a dataset is made of
+def draw_counts(
     weight: Column,
     n: int,
     *,
@@ -118,9 +119,7 @@ def draw_counts(  # noqa: PLR0913 - what the order of a dataset is made of
     return call("draw_counts", [column(weight, "weight")], options, over=groups(over))
 
 
-def shuffle_key(
-    key: Columns | None = None, *, seed: int, over: Columns | None = None
-) -> pl.Expr:
+def shuffle_key(key: Columns | None = None, *, seed: int, over: Columns | None = None) -> pl.Expr:
     """Random numbers to sort rows by: `frame.sort(drt.shuffle_key("id", seed=1))`.
 
     Args:
@@ -320,7 +319,7 @@ def _edges(edges: Iterable[object]) -> list[float]:
             f"edges must be a list of numbers, found {describe(edges)}", argument="edges"
         )
     found = [number(edge, f"edges[{i}]") for i, edge in enumerate(edges)]
-    if not found or any(low >= high for low, high in zip(found, found[1:], strict=False)):
+    if not found or any(low >= high for low, high in pairwise(found)):
         raise InvalidArgumentError(
             f"edges must be at least one number, each above the one before, found "
             f"{describe(edges)}",

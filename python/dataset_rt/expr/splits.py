@@ -23,9 +23,7 @@ __all__ = [
 ]
 
 
-def hash_split(
-    key: Columns, shares: Shares, *, seed: int, group: Columns | None = None
-) -> pl.Expr:
+def hash_split(key: Columns, shares: Shares, *, seed: int, group: Columns | None = None) -> pl.Expr:
     """A split by the hash of a key: the same for a key for ever, whatever other rows there are.
 
     The hash is XXH3-64, as docs/reference/key-hash.md defines it. A key goes to the first part
@@ -89,7 +87,7 @@ def hash_fold(key: Columns, k: int, *, seed: int, group: Columns | None = None) 
     return call("hash_fold", [*keys, *grouped], options, kind="elementwise")
 
 
-def stratified_split(  # noqa: PLR0913 - what a stratified split is made of
+def stratified_split(
     label: Columns,
     shares: Shares,
     *,
@@ -134,7 +132,7 @@ def stratified_split(  # noqa: PLR0913 - what a stratified split is made of
     return _stratified("stratified_split", label, parts(shares), key, seed, group, over)
 
 
-def stratified_fold(  # noqa: PLR0913 - what a stratified split is made of
+def stratified_fold(
     label: Columns,
     k: int,
     *,
@@ -149,7 +147,7 @@ def stratified_fold(  # noqa: PLR0913 - what a stratified split is made of
 
     Args:
         label: As in `stratified_split`.
-        k: Number of folds, 1 to 65,536.
+        k: Number of folds, 1 to 1024.
         key: As in `stratified_split`.
         seed: 0 to 2^64 - 1.
         group: As in `stratified_split`.
@@ -164,11 +162,11 @@ def stratified_fold(  # noqa: PLR0913 - what a stratified split is made of
 
     Null labels and keys are a `polars.exceptions.ComputeError` when the expression runs.
     """
-    options = {"k": integer(k, "k", 1, 2**16)}
+    options = {"k": integer(k, "k", 1, 1024)}
     return _stratified("stratified_fold", label, options, key, seed, group, over)
 
 
-def _stratified(  # noqa: PLR0913, PLR0917 - what both of these functions take
+def _stratified(
     name: str,
     label: Columns,
     options: dict[str, Any],
@@ -193,8 +191,9 @@ def _stratified(  # noqa: PLR0913, PLR0917 - what both of these functions take
 def time_split(time: Column, shares: Shares, *, over: Columns | None = None) -> pl.Expr:
     """A split by time: the first part has the earliest rows, the last the latest.
 
-    Part j ends at the rank n * (its running share), to the nearest. Rows of one time are never
-    parted: all are in the part of the first of them, so that no part has seen a time of a later one.
+    Part j ends at the rank n * (its running share), to the nearest. Rows of one time are
+    never parted: all are in the part of the first of them, so that no part has seen a later one's
+    time.
 
     Args:
         time: Times, dates, integers or floats.

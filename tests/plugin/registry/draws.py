@@ -13,12 +13,16 @@ from tests import oracle
 from tests.plugin import definitions as plain
 from tests.plugin.registry.row import Example, Row
 
-WEIGHTED = pl.DataFrame({
-    "w": [1.0, 2.0, 0.5, 1e-9, 3.0, 1.0, 7.5, 2.0, 1.0, 1e9, 4.0, 1.0],
-    "id": [f"row {i}" for i in range(12)],
-})
+WEIGHTED = pl.DataFrame(
+    {
+        "w": [1.0, 2.0, 0.5, 1e-9, 3.0, 1.0, 7.5, 2.0, 1.0, 1e9, 4.0, 1.0],
+        "id": [f"row {i}" for i in range(12)],
+    }
+)
 LABELLED = pl.DataFrame({"y": ["a", "b", "a", "a", "c", "b", "a", "a"], "id": [*range(8)]})
-NUMBERS = pl.DataFrame({"x": [0.5, -1.0, 3.0, 0.5, 2.0, 9.5, -7.0, 0.0, 3.0, 1.0], "o": [*range(10)]})
+NUMBERS = pl.DataFrame(
+    {"x": [0.5, -1.0, 3.0, 0.5, 2.0, 9.5, -7.0, 0.0, 3.0, 1.0], "o": [*range(10)]}
+)
 FACTORS = pl.DataFrame({"f": [0.0, 0.5, 1.0, 1.25, 2.5, 3.75, 0.1, 7.9], "id": [*range(8)]})
 SOME = pl.DataFrame({"x": [5, 1, None, 3, 3, 9, None, 2]})
 
@@ -65,7 +69,7 @@ def emitted(n: int, seed: int, stream: int, *, replacement: bool) -> Any:
 def shuffled(seed: int, key: str | None = None) -> Any:
     def definition(frame: pl.DataFrame, group: Any) -> list[int | None]:
         if key is None:
-            return plain.words(frame.height, seed, plain.SHUFFLE, group, None)
+            return list(plain.words(frame.height, seed, plain.SHUFFLE, group, None))
         keys = plain.hashes(frame, [key])
         if group is not None:
             plain.whole(keys)
@@ -101,7 +105,9 @@ def easy(competence: float) -> Any:
     def definition(frame: pl.DataFrame, group: Any) -> list[bool]:
         del group
         values = plain.whole(frame["x"].to_list())
-        return [sum(other <= value for other in values) / len(values) <= competence for value in values]
+        return [
+            sum(other <= value for other in values) / len(values) <= competence for value in values
+        ]
 
     return definition
 

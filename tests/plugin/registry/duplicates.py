@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -14,19 +14,32 @@ from tests.plugin.registry.row import Example, Row
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-TEXTS = pl.DataFrame({
-    "text": ["the quick brown fox", "The quick", "", None, "näïve café ☕ text", "the quick brown fox jumps"],
-})
-KEYS = pl.DataFrame({
-    "a": [1, 2, 1, None, 1, 2, 1, None],
-    "b": ["x", "x", "x", "x", "y", "x", "x", "x"],
-    "o": [3.5, 1.0, 0.0, 2.0, 9.0, -1.0, 3.5, 0.0],
-})
-MIXED = pl.DataFrame({
-    "d": [datetime.date(1969, 12, 31), None, datetime.date(2024, 2, 29)],
-    "f": [True, False, None],
-    "n": [b"", b"a", b"\xff\x00"],
-})
+TEXTS = pl.DataFrame(
+    {
+        "text": [
+            "the quick brown fox",
+            "The quick",
+            "",
+            None,
+            "näïve café ☕ text",
+            "the quick brown fox jumps",
+        ],
+    }
+)
+KEYS = pl.DataFrame(
+    {
+        "a": [1, 2, 1, None, 1, 2, 1, None],
+        "b": ["x", "x", "x", "x", "y", "x", "x", "x"],
+        "o": [3.5, 1.0, 0.0, 2.0, 9.0, -1.0, 3.5, 0.0],
+    }
+)
+MIXED = pl.DataFrame(
+    {
+        "d": [dt.date(1969, 12, 31), None, dt.date(2024, 2, 29)],
+        "f": [True, False, None],
+        "n": [b"", b"a", b"\xff\x00"],
+    }
+)
 
 
 def each(of_text: Callable[[str], Any]) -> Any:
@@ -89,7 +102,9 @@ ROWS = [
         native=("content_hash",),
         examples=[
             Example(TEXTS, lambda **o: expr.content_hash("text", **o), hashed(["text"], 0)),
-            Example(KEYS, lambda **o: expr.content_hash("a", "b", seed=9, **o), hashed(["a", "b"], 9)),
+            Example(
+                KEYS, lambda **o: expr.content_hash("a", "b", seed=9, **o), hashed(["a", "b"], 9)
+            ),
             *(
                 Example(
                     MIXED.select(name),

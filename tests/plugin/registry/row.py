@@ -16,7 +16,8 @@ Definition: TypeAlias = "Callable[[pl.DataFrame, Any], Any]"
 """The function in plain Python or Polars, on the rows of one group: definition(frame, group).
 
 It gives a value a row (one value for a reduction), or raises ValueError where the expression is to
-fail. `group` is the value of the group column when `over=` is used, else None; draws look at it.
+fail. `group` holds the values of the group columns when `over=` is used, else None; only draws look
+at it.
 """
 
 

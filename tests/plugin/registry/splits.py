@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 from typing import Any
 
 import polars as pl
@@ -15,21 +15,27 @@ HALVES = {"train": 0.5, "test": 0.5}
 THREE = {"train": 0.6, "valid": 0.3, "test": 0.1}
 ENUM = pl.Enum(list(THREE))
 
-KEYS = pl.DataFrame({
-    "id": [5, 7, None, 1, 2**62, -3, 4, 11, 12, 13, 14, 15],
-    "user": ["a", "b", "a", None, "c", "d", "", "ä", "a", "b", "e", "f"],
-})
-LABELLED = pl.DataFrame({
-    "y": ["a", "b", "a", "a", "c", "b", "a", "d", "a", "b", "a", "a", "b", "b"],
-    "id": [*range(100, 114)],
-    "user": [1, 1, 2, 2, 3, None, 4, 4, 5, 5, 6, 7, 7, 8],
-})
-START = datetime.datetime(2024, 1, 1)  # noqa: DTZ001 - the column has no zone either
-TIMES = pl.DataFrame({
-    "t": [START + datetime.timedelta(days=(i * 5) % 7, hours=i % 2) for i in range(12)],
-    "x": [0.5 * (i * 7 % 5) for i in range(12)],
-    "n": [(i * 5) % 9 - 4 for i in range(12)],
-})
+KEYS = pl.DataFrame(
+    {
+        "id": [5, 7, None, 1, 2**62, -3, 4, 11, 12, 13, 14, 15],
+        "user": ["a", "b", "a", None, "c", "d", "", "ä", "a", "b", "e", "f"],
+    }
+)
+LABELLED = pl.DataFrame(
+    {
+        "y": ["a", "b", "a", "a", "c", "b", "a", "d", "a", "b", "a", "a", "b", "b"],
+        "id": [*range(100, 114)],
+        "user": [1, 1, 2, 2, 3, None, 4, 4, 5, 5, 6, 7, 7, 8],
+    }
+)
+START = dt.datetime(2024, 1, 1)  # noqa: DTZ001 - the column has no zone either
+TIMES = pl.DataFrame(
+    {
+        "t": [START + dt.timedelta(days=(i * 5) % 7, hours=i % 2) for i in range(12)],
+        "x": [0.5 * (i * 7 % 5) for i in range(12)],
+        "n": [(i * 5) % 9 - 4 for i in range(12)],
+    }
+)
 
 
 def hashed(keys: list[str], groups: list[str] | None, shares: dict[str, float], seed: int) -> Any:
@@ -88,18 +94,18 @@ def leaking(keys: list[str]) -> Any:
     def definition(frame: pl.DataFrame, group: Any) -> list[bool]:
         del group
         rows = frame.select(keys).iter_rows()
-        return plain.leaks(
-            frame["split"].to_list(), [None if None in row else row for row in rows]
-        )
+        return plain.leaks(frame["split"].to_list(), [None if None in row else row for row in rows])
 
     return definition
 
 
-SPLIT = pl.DataFrame({
-    "split": ["x", "y", "x", None, "y", "y", "x", "x"],
-    "key": [1, 1, 2, 2, None, 3, 3, 2],
-    "more": [0, 0, 1, 1, 1, 2, 3, 1],
-})
+SPLIT = pl.DataFrame(
+    {
+        "split": ["x", "y", "x", None, "y", "y", "x", "x"],
+        "key": [1, 1, 2, 2, None, 3, 3, 2],
+        "more": [0, 0, 1, 1, 1, 2, 3, 1],
+    }
+)
 
 ROWS = [
     Row(
@@ -136,7 +142,9 @@ ROWS = [
         native=("hash_fold",),
         examples=[
             Example(
-                KEYS, lambda **o: expr.hash_fold("user", 5, seed=1, **o), folded(["user"], None, 5, 1)
+                KEYS,
+                lambda **o: expr.hash_fold("user", 5, seed=1, **o),
+                folded(["user"], None, 5, 1),
             ),
             Example(
                 KEYS,
@@ -188,7 +196,9 @@ ROWS = [
         native=("time_split",),
         examples=[
             Example(
-                TIMES.select(name), lambda name=name, **o: expr.time_split(name, THREE, **o), timed(name, THREE)
+                TIMES.select(name),
+                lambda name=name, **o: expr.time_split(name, THREE, **o),
+                timed(name, THREE),
             )
             for name in TIMES.columns
         ],

@@ -7,6 +7,9 @@ use crate::error::{Error, Result};
 /// The most batches that [`length_group_keys`] sorts together.
 const MEGA_BATCHES: usize = 50;
 
+/// Buckets that are told by their borders; more are counted out for each value.
+const CUTS: u32 = 1024;
+
 /// A signed integer as an unsigned one of the same order.
 #[inline(always)]
 pub fn ordered_integer(value: i64) -> u64 {
@@ -88,8 +91,18 @@ pub fn buckets(values: &[u64], n: u32) -> Result<Vec<u32>> {
             message: "n must be at least 1, found 0".to_owned(),
         });
     }
-    // smaller * n / rows >= j from the rank ceil(j * rows / n) on.
     let rows = values.len() as u64;
+    if n > CUTS {
+        let mut sorted = values.to_vec();
+        sorted.sort_unstable();
+        let of_value = |&value: &u64| {
+            let smaller = sorted.partition_point(|&other| other < value);
+            // Below n, as fewer than all are smaller.
+            (smaller as u128 * u128::from(n) / u128::from(rows) & 0xFFFF_FFFF) as u32
+        };
+        return Ok(values.iter().map(of_value).collect());
+    }
+    // smaller * n / rows >= j from the rank ceil(j * rows / n) on.
     let ranks: Vec<usize> = (1..u64::from(n))
         .map(|j| (u128::from(j) * u128::from(rows)).div_ceil(u128::from(n)))
         .map(|rank| usize::try_from(rank).unwrap_or(usize::MAX))

@@ -170,9 +170,16 @@ impl Shares {
     }
 }
 
+/// The fold of a hash: floor(hash * k / 2^64), below k.
+#[inline(always)]
+pub fn fold(hash: u64, k: u32) -> u32 {
+    // The upper half of the product, which is below k.
+    ((u128::from(hash) * u128::from(k)) >> 64 & 0xFFFF_FFFF) as u32
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Shares;
+    use super::{Shares, fold};
 
     #[test]
     fn a_hash_goes_to_the_first_part_that_ends_above_it() {
@@ -197,6 +204,7 @@ mod tests {
             let hash = i.wrapping_mul(0x9E37_79B9_7F4A_7C15);
             let expected = (u128::from(hash) * 100) >> 64;
             assert_eq!(u128::from(shares.part(hash)), expected);
+            assert_eq!(fold(hash, 100), shares.part(hash));
         }
         let three = Shares::equal(3).unwrap();
         assert_eq!(three.part(6_148_914_691_236_517_205), 0);
