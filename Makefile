@@ -13,6 +13,7 @@ $(shell tools/claim-target "$(CARGO_TARGET_DIR)")
 
 PYTHON = $(shell tools/find-python 3.11 3.12 3.13)
 VENV := .venv
+HERE := $(CURDIR)
 PY := $(VENV)/bin/python
 WHEEL_DIR := dist/dev
 SOURCES := $(shell find crates python/dataset_rt -name '*.rs' -o -name '*.toml' -o -name '*.py' -o -name '*.pyi') \
@@ -30,7 +31,7 @@ quickstart: $(VENV)/quickstart.stamp
 ## make test          the full test suite, and a core subset on every other Python found and on the oldest Polars
 .PHONY: test
 test: $(VENV)/test.stamp
-	$(PY) -m pytest tests
+	$(PY) -m pytest tests -m "not cross"
 	$(PY) docs/run_snippets.py
 	$(PY) docs/run_snippets.py README.md
 	tools/test-core $(WHEEL_DIR)
@@ -60,19 +61,65 @@ lint-python: $(VENV)/lint.stamp
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 	$(PY) -m mypy.stubtest dataset_rt._native
+	cd spec/readers/python && $(HERE)/$(VENV)/bin/mypy
 
 ## make rust-test     the tests of the format and runtime crates
 .PHONY: rust-test
 rust-test: prerequisites
 	cargo test --quiet
 
-## make vectors       the specification's vectors: schema, regeneration, and the crates against them
+# The independent readers: only the targets below need Go and Node.
+GO_READER := $(VENV)/dataset-rt-conform
+NODE_READER := spec/readers/typescript/dist/conform/main.js
+PYTHON_READER := PYTHONPATH=spec/readers/python $(PY) -m dataset_rt_reader
+export GOTOOLCHAIN := local
+export READER_GO := $(HERE)/$(GO_READER)
+export READER_TYPESCRIPT := node $(HERE)/$(NODE_READER)
+
+## make vectors       the specification's vectors: schema, regeneration, and the crates and three readers against them
 .PHONY: vectors
-vectors: $(VENV)/lint.stamp
+vectors: $(VENV)/lint.stamp $(GO_READER) $(NODE_READER)
 	$(PY) spec/vectors/generate.py --check
+	$(PY) spec/vectors/check.py
 	$(VENV)/bin/check-jsonschema --schemafile spec/manifest.schema.json spec/vectors/v1/valid/*/cache/manifest.json
-	cargo test --quiet -p dataset_rt_format --test conformance
-	cargo test --quiet -p dataset_rt_runtime --test read_vectors
+	cargo test --quiet -p dataset_rt_format --test conformance --example dump
+	cargo test --quiet -p dataset_rt_runtime --test read_vectors --test sampling_vectors
+	$(PYTHON_READER) --vectors spec/vectors
+	$(GO_READER) --vectors spec/vectors
+	$(READER_TYPESCRIPT) --vectors spec/vectors
+
+## make readers       linters and own tests of the readers in spec/readers (Go 1.24, Node 20)
+.PHONY: readers
+readers: $(VENV)/lint.stamp $(GO_READER) $(NODE_READER)
+	cd spec/readers/python && $(HERE)/$(PY) -m pytest -q -p no:cacheprovider
+	cd spec/readers/go && test -z "$$(gofmt -l .)" && go vet ./... && go test ./...
+	cd spec/readers/typescript && npm test --silent
+
+## make cross         caches of this package against the readers and data-frame libraries, damage at every byte
+.PHONY: cross
+cross: $(VENV)/test.stamp $(GO_READER) $(NODE_READER)
+	$(PY) -m pytest tests/spec -m cross
+
+## make bench-readers the Go reader beside the core on one thread: records of 1 KiB
+.PHONY: bench-readers
+bench-readers: $(VENV)/test.stamp $(GO_READER)
+	cargo build $(CARGO_CONFIG) --quiet --release -p dataset_rt_runtime --example iterate
+	$(PY) -m benches.readers --core $(CARGO_TARGET_DIR)/release/examples/iterate
+
+.PHONY: reader-prerequisites
+reader-prerequisites:
+	@tools/check-prerequisites readers
+
+$(GO_READER): $(shell find spec/readers/go -name '*.go' -o -name go.mod) | $(VENV)/build.stamp reader-prerequisites
+	cd spec/readers/go && go build -o $(HERE)/$@ ./cmd/dataset-rt-conform
+
+spec/readers/typescript/node_modules/.package-lock.json: spec/readers/typescript/package-lock.json | reader-prerequisites
+	cd spec/readers/typescript && npm ci --no-audit --no-fund --silent
+	@touch $@
+
+$(NODE_READER): spec/readers/typescript/node_modules/.package-lock.json $(shell find spec/readers/typescript/src -name '*.ts')
+	cd spec/readers/typescript && npm run --silent build
+	@touch $@
 
 ## make build         the wheel with the development profile: Polars unoptimised, our crates optimised
 .PHONY: build
@@ -83,18 +130,61 @@ build: $(WHEEL_DIR)/wheel.stamp
 wheel: $(VENV)/build.stamp
 	tools/build-wheel $(VENV)/bin/maturin dist/release --release $(CARGO_CONFIG)
 
-## make bench         throughput beside plain loops and a C limit; a release build in a venv of its own
+## make bench         beside plain loops and a C limit; a release build in a venv of its own
 .PHONY: bench
-bench: prerequisites
+bench: bench-draws bench-venv
+	DATASET_RT_DRAWS=$(DRAWS) $(BENCH_PY) -m benches.run $(BENCH)
+
+## make bench-peers   beside other libraries, which it installs from PyPI (12 GB with the data); goes on where it stopped
+.PHONY: bench-peers
+bench-peers: bench-venv
+	$(BENCH_PY) -m benches.peers $(PEERS)
+
+## make bench-growth  cost a sample, open time and memory at 100 k, 1 M and 10 M samples
+.PHONY: bench-growth
+bench-growth: bench-venv
+	$(BENCH_PY) -m benches.growth $(GROWTH)
+
+## make bench-expressions  weight expressions beside NumPy, Polars and scikit-learn
+.PHONY: bench-expressions
+bench-expressions: bench-venv
+	$(BENCH_PY) -m benches.expressions $(EXPRESSIONS)
+
+## make bench-page    docs/benchmarks.md from the results of the runs
+.PHONY: bench-page
+bench-page: bench-venv
+	$(BENCH_PY) -m benches.page
+
+## make profile       where the time goes, with perf: PROFILE="W1 shuffled"
+.PHONY: profile
+profile: bench-venv
+	tools/profile $(BENCH_PY) $(PROFILE)
+
+BENCH_PY := $(CACHE)/bench-venv/bin/python
+DRAWS := $(CARGO_TARGET_DIR)/bench-quick/examples/draws
+
+.PHONY: bench-venv
+bench-venv: prerequisites
 	tools/make-venv $(CACHE)/bench-venv $(PYTHON) requirements/build.txt requirements/test.txt
 	tools/build-wheel $(CACHE)/bench-venv/bin/maturin dist/bench --profile bench-quick $(CARGO_CONFIG)
-	tools/install-wheel $(CACHE)/bench-venv/bin/python dist/bench/*.whl
-	$(CACHE)/bench-venv/bin/python -m benches.run $(BENCH)
+	tools/install-wheel $(BENCH_PY) dist/bench/*.whl
+
+.PHONY: bench-draws
+bench-draws: prerequisites
+	cargo build --quiet $(CARGO_CONFIG) --profile bench-quick -p dataset_rt_runtime --example draws
+
+## make instructions  instructions a sample under callgrind, beside a baseline; skipped where there is no valgrind
+.PHONY: instructions
+instructions: $(VENV)/test.stamp
+	$(PY) -m benches.instructions $(INSTRUCTIONS)
 
 ## make bench-smoke   the same on tiny workloads with the development build: shows that it runs, not how fast
 .PHONY: bench-smoke
 bench-smoke: $(VENV)/test.stamp
+	rm -rf $(VENV)/bench-smoke
 	$(PY) -m benches.run --quick --dir $(VENV)/bench-smoke
+	$(PY) -m benches.peers --quick --workloads W1 --only dataset_rt --dir $(VENV)/bench-smoke
+	$(PY) -m benches.page --any --dir $(VENV)/bench-smoke --out $(VENV)/bench-smoke/page.md
 
 ## make fuzz-smoke    a fixed number of runs of each fuzz target, with a fixed seed
 .PHONY: fuzz-smoke
@@ -151,3 +241,4 @@ $(VENV)/lint.stamp: $(VENV)/test.stamp requirements/lint.txt
 .PHONY: clean
 clean:
 	rm -rf $(VENV) dist bench-results .mypy_cache .pytest_cache .ruff_cache
+	cd spec/readers/typescript && rm -rf node_modules dist build

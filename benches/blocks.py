@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from . import surroundings
 from .limit import Limit, LimitModule
 from .loops import FlatFile, drain, plain_write
 from .measure import Block, Case, Unit
@@ -47,13 +48,15 @@ class Bench:
     limit: LimitModule | None
     folder: Path
     work: dict[str, Workload]
+    keep_data: bool = False
+    """Whether data of one workload stays when the next one comes, and serves later runs."""
 
     def blocks(self) -> list[Block]:
         """All blocks, those of one workload together."""
         found: list[Block] = []
         for name, workload in self.work.items():
             kinds = [("write", self._write), ("read", self._read)]
-            if name != "W2":
+            if name in {"W1", "W3"}:
                 kinds += [("batches", self._batches), ("one", self._one)]
             if name == "W3":
                 kinds += [("open", self._open), ("table", self._table)]
@@ -61,14 +64,15 @@ class Bench:
                 Block(f"{name}.{kind}", f"{kind}, {workload}", partial(prepare, workload))
                 for kind, prepare in kinds
             ]
+            found += surroundings.blocks_of(self, workload)
         return found
 
     @contextmanager
-    def _cache(self, workload: Workload) -> Iterator[Path]:
+    def cache(self, workload: Workload) -> Iterator[Path]:
         """The workload as a cache. It stays until another workload comes."""
         path = self.folder / workload.name
         if not path.exists():
-            for other in self.work:
+            for other in () if self.keep_data else self.work:
                 self.product.remove(other)
             self.product.write(workload, workload.name)
         yield path
@@ -81,11 +85,12 @@ class Bench:
             yield flat
         finally:
             flat.close()
-            path.unlink()
+            if not self.keep_data:
+                path.unlink()
 
     @contextmanager
     def _read(self, workload: Workload) -> Iterator[list[Case]]:
-        with self._cache(workload) as path, self._flat(workload) as flat:
+        with self.cache(workload) as path, self._flat(workload) as flat:
             cases: list[Case] = []
             for order in ORDERS:
                 rows, labels = _plan(workload, order)
@@ -139,7 +144,7 @@ class Bench:
 
     @contextmanager
     def _batches(self, workload: Workload) -> Iterator[list[Case]]:
-        with self._cache(workload) as path:
+        with self.cache(workload) as path:
             _, labels = _plan(workload, "shuffled")
             every = Tally(workload.samples, workload.total_bytes, labels)
             dataset = self.product.open_reading(workload, path, "shuffled")
@@ -155,7 +160,7 @@ class Bench:
 
     @contextmanager
     def _one(self, workload: Workload) -> Iterator[list[Case]]:
-        with self._cache(workload) as path, self._flat(workload) as flat:
+        with self.cache(workload) as path, self._flat(workload) as flat:
             dataset = self.product.open(path)
             rows = workload.permutation[:SINGLE_READS].tolist()
             get = partial(dataset.get_item, 0)
@@ -171,13 +176,13 @@ class Bench:
 
     @contextmanager
     def _open(self, workload: Workload) -> Iterator[list[Case]]:
-        with self._cache(workload) as path:
+        with self.cache(workload) as path:
             run = partial(milliseconds, partial(first_sample, self.product, path))
             yield [Case("open and first sample", PRODUCT, run, Unit.MILLISECONDS)]
 
     @contextmanager
     def _table(self, workload: Workload) -> Iterator[list[Case]]:
-        with self._cache(workload) as path:
+        with self.cache(workload) as path:
             fresh = partial(self.product.open, path)
             whole = self.product.open(path)
             dataset = self.product.open(path, "weighted")

@@ -30,6 +30,14 @@ class LimitModule(Protocol):
 
     def scan(self, *args: object) -> Iterator[object]: ...
     def crc32c(self, payload: bytes, /) -> int: ...
+    def read_all(
+        self,
+        fd: int,
+        starts: NDArray[np.int64],
+        lengths: NDArray[np.int64],
+        order: NDArray[np.int64],
+        threads: int,
+    ) -> int: ...
 
 
 class LimitUnavailableError(Exception):
@@ -45,7 +53,17 @@ def build(folder: Path) -> LimitModule:
         message = "no C compiler found (cc, gcc or clang)"
         raise LimitUnavailableError(message)
     include = sysconfig.get_paths()["include"]
-    command = [compiler, "-O2", "-shared", "-fPIC", f"-I{include}", str(source), "-o", str(target)]
+    command = [
+        compiler,
+        "-O2",
+        "-pthread",
+        "-shared",
+        "-fPIC",
+        f"-I{include}",
+        str(source),
+        "-o",
+        str(target),
+    ]
     outcome = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     if outcome.returncode:
         message = f"{' '.join(command)}: {outcome.stderr.strip().splitlines()[-1:]}"

@@ -23,13 +23,13 @@ class FlatFile:
     """The payloads of a workload one after the other; offsets and columns stay in memory."""
 
     def __init__(self, workload: Workload, path: Path) -> None:
-        with path.open("wb", buffering=1 << 20) as file:
-            for sample in workload.inputs():
-                file.write(sample.data)
-        count, size = workload.samples, workload.payload_bytes
+        if not path.exists() or path.stat().st_size != workload.total_bytes:
+            with path.open("wb", buffering=1 << 20) as file:
+                for sample in workload.inputs():
+                    file.write(sample.data)
         self.columns = workload.columns
-        self.starts = np.arange(count, dtype=np.int64) * size
-        self.lengths = np.full(count, size, dtype=np.int64)
+        self.lengths = workload.sizes
+        self.starts = np.cumsum(self.lengths) - self.lengths
         self._file = path.open("rb")
         self.fd = self._file.fileno()
         self.map = mmap.mmap(self.fd, 0, prot=mmap.PROT_READ)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,11 +22,15 @@ KERNEL_THREAD = 0x0020_0000
 
 
 class Unit(Enum):
-    """What a case reports. More samples a second are better, less time is."""
+    """What a case reports. More samples a second are better; of all else less is."""
 
     RATE = "samples/s"
     MILLISECONDS = "ms"
     MICROSECONDS = "µs"
+    NANOSECONDS = "ns"
+    SECONDS = "s"
+    MEBIBYTES = "MiB"
+    BYTES = "B"
 
 
 @dataclass(frozen=True)
@@ -101,6 +106,13 @@ def _cpu_seconds(fields: list[bytes]) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def _own_seconds() -> float:
+    """Processor time of this process and of its children that have ended and were waited for."""
+    fields = _stat_fields(Path("/proc/self/stat"))
+    ended = (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
+    return _cpu_seconds(fields) + ended
+
+
 def _stat_fields(path: Path) -> list[bytes]:
     """The fields after the name, which may itself hold spaces and parentheses."""
     return path.read_bytes().rpartition(b")")[2].split()
@@ -132,7 +144,7 @@ class Meter:
         """Seconds that other processes have used so far; None where /proc does not tell."""
         try:
             line = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()
-            own = _cpu_seconds(_stat_fields(Path("/proc/self/stat")))
+            own = _own_seconds()
             kernel = _kernel_seconds()
         except (OSError, IndexError, ValueError):
             return None
@@ -151,13 +163,25 @@ class Meter:
         return max(share, 0.0)
 
 
-def measure(block: Block, rounds: int, *, patient: bool) -> Outcome:
+def _chosen(cases: list[Case], patterns: list[str]) -> list[Case]:
+    """The cases that a pattern names, compared with each other alone."""
+    found = [case for case in cases if any(fnmatch.fnmatchcase(case.key, p) for p in patterns)]
+    keys = {case.key for case in found}
+    return [
+        replace(case, beside=tuple(name for name, key in case.references() if key in keys))
+        for case in found
+    ]
+
+
+def measure(block: Block, rounds: int, *, patient: bool, only: list[str] | None = None) -> Outcome:
     """Runs the cases in turns until enough quiet rounds are had, or the tries are used up.
 
     The order of the cases is reversed from round to round, and a round before the first one warms
-    caches and is not counted. Not `patient` means: no warm-up, and every round counts.
+    caches and is not counted. Not `patient` means: no warm-up, and every round counts. `only`:
+    patterns of the keys of the cases to run.
     """
-    with block.prepare() as cases:
+    with block.prepare() as every:
+        cases = _chosen(every, only) if only else every
         outcome = Outcome(block, cases)
         if patient:
             _round(cases)

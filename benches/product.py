@@ -26,10 +26,10 @@ class Product:
         self.runtime = drt.DatasetRuntime(num_workers=workers)
         self.folder = folder
 
-    def write(self, workload: Workload, name: str) -> Path:
+    def write(self, workload: Workload, name: str, config: drt.WriterConfig = QUIET) -> Path:
         """Writes the workload as the cache `name`; it is on the disk when this returns."""
         [result] = self.runtime.write_cache(
-            Source(workload, name), self.folder, writer_config=QUIET
+            Source(workload, name), self.folder, writer_config=config
         )
         if isinstance(result, drt.CacheWriteError):
             raise TypeError(result.message) from result.cause

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import importlib.metadata
+import importlib.util
 import json
 import os
 import platform
@@ -36,6 +38,8 @@ class Machine:
     polars: str
     dataset_rt: str
     build: str
+    module: str
+    """The start of the SHA-256 of the native module: runs of different builds are not mixed."""
     workers: int
 
     def lines(self) -> Iterator[str]:
@@ -43,8 +47,8 @@ class Machine:
         yield f"machine   {self.cpu}, {self.cores} cores, {memory}, {self.file_system}"
         yield f"system    {self.kernel}"
         yield (
-            f"versions  dataset_rt {self.dataset_rt} ({self.build} build), Python {self.python}, "
-            f"Polars {self.polars}, NumPy {self.numpy}"
+            f"versions  dataset_rt {self.dataset_rt} ({self.build} build {self.module}), "
+            f"Python {self.python}, Polars {self.polars}, NumPy {self.numpy}"
         )
         yield f"workers   {self.workers}"
 
@@ -62,8 +66,16 @@ def machine(folder: Path, workers: int) -> Machine:
         polars=version("polars"),
         dataset_rt=_native.__version__,
         build=_native.build_profile,
+        module=_module_digest(),
         workers=workers,
     )
+
+
+def _module_digest() -> str:
+    path = importlib.util.find_spec("dataset_rt._native")
+    if path is None or path.origin is None:
+        return "unknown"
+    return hashlib.sha256(Path(path.origin).read_bytes()).hexdigest()[:12]
 
 
 def _cores() -> int:
@@ -177,9 +189,9 @@ def _block(outcome: Outcome) -> dict[str, object]:
     }
 
 
-def save(content: dict[str, object], folder: Path) -> Path:
+def save(content: dict[str, object], folder: Path, kind: str = "bench") -> Path:
     """Writes the document under a name that sorts by time."""
     stamp = dt.datetime.now(dt.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
-    path = folder / f"bench-{stamp}.json"
+    path = folder / f"{kind}-{stamp}.json"
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return path

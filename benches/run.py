@@ -29,6 +29,12 @@ def arguments() -> argparse.Namespace:
         metavar="PATTERN",
         help="blocks to run, like W1.read or '*.write'; may be repeated",
     )
+    parser.add_argument(
+        "--case",
+        action="append",
+        metavar="PATTERN",
+        help="cases to run, like 'shuffled/*' or '*/limit'; may be repeated",
+    )
     parser.add_argument("--rounds", type=int, help="rounds that count (default 5, 1 with --quick)")
     parser.add_argument("--workers", type=int, default=2, help="worker threads (default 2)")
     parser.add_argument(
@@ -36,6 +42,9 @@ def arguments() -> argparse.Namespace:
         type=Path,
         default=Path("bench-results"),
         help="where data and results go; a full run needs 7 GB free (default bench-results)",
+    )
+    parser.add_argument(
+        "--data", type=Path, help="a folder of data that is kept, and used again by later runs"
     )
     return parser.parse_args()
 
@@ -60,11 +69,14 @@ def main() -> None:
     rounds = options.rounds or (1 if options.quick else 5)
     results: Path = options.dir
     results.mkdir(parents=True, exist_ok=True)
-    data = Path(tempfile.mkdtemp(prefix="data-", dir=results))
+    kept: Path | None = options.data
+    data = kept or Path(tempfile.mkdtemp(prefix="data-", dir=results))
+    data.mkdir(parents=True, exist_ok=True)
     try:
         outcomes = run(options, rounds, data)
     finally:
-        shutil.rmtree(data)
+        if kept is None:
+            shutil.rmtree(data)
     place = machine(results, options.workers)
     path = save(document(place, outcomes, quick=options.quick), results)
     print(f"\n{path}")
@@ -83,12 +95,14 @@ def run(options: argparse.Namespace, rounds: int, data: Path) -> list[Outcome]:
         module = None
         print(f"WARNING: no native limit to compare with: {reason}", flush=True)
     product = Product(options.workers, data)
-    bench = Bench(product, module, data, workloads(quick=options.quick))
+    work = workloads(quick=options.quick)
+    bench = Bench(product, module, data, work, keep_data=options.data is not None)
     outcomes: list[Outcome] = []
     for block in chosen(bench.blocks(), options.only):
-        outcome = measure(block, rounds, patient=not options.quick)
-        outcomes.append(outcome)
-        print("\n".join(table(outcome)), flush=True)
+        outcome = measure(block, rounds, patient=not options.quick, only=options.case)
+        if outcome.cases:
+            outcomes.append(outcome)
+            print("\n".join(table(outcome)), flush=True)
     if not meaningful:
         print(
             MEANINGLESS if not options.quick else "\nA quick run shows that all runs, not how fast."

@@ -16,6 +16,19 @@ def quoted() -> list[str]:
     return [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
 
 
+def guards() -> list[tuple[str, str]]:
+    """Function and file of each guard in the table of guards."""
+    return re.findall(r"\| `(\w+)` in `([^`]+)` \| `", PAGE.read_text(encoding="utf-8"))
+
+
+def test_named_guards_are_there() -> None:
+    named = guards()
+    assert len(named) > 30
+    for function, path in named:
+        source = (ROOT / path).read_text(encoding="utf-8")
+        assert re.search(rf"\bfn {function}\b", source), (function, path)
+
+
 def test_named_tests_are_there() -> None:
     sources = [*(ROOT / "tests").rglob("*.py"), *(ROOT / "crates").rglob("*.rs")]
     known: set[str] = set()

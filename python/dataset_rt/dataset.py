@@ -143,6 +143,12 @@ class CachedDataset:
             ArgumentTypeError: If an id is no integer.
             CacheDamagedError: If the sample can't be read.
         """
+        if type(cache_id) is int and type(sample_id) is int:
+            # What programs pass nearly always, without the manners of the other kinds.
+            try:
+                return self._native.get_item(cache_id, sample_id)
+            except OverflowError:
+                pass
         try:
             cache = integer(cache_id, "cache_id", 0, MAX_I64)
             sample = integer(sample_id, "sample_id", 0, MAX_I64)

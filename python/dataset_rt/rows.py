@@ -61,12 +61,12 @@ class Rows:
             ArgumentTypeError: If it is none of these.
         """
         native = self._dataset._native  # noqa: SLF001 - the view's own dataset
-        if is_integer(index):
-            length = native.active_rows
-            position = int(index)
-            if not -length <= position < length:
-                raise _out_of_range(position, length)
-            return native.row(position % length)
+        # Plain integers come first and cost nothing more: this is what loaders call a million times.
+        if type(index) is int or is_integer(index):
+            try:
+                return native.row(index)
+            except OverflowError:
+                raise _out_of_range(int(index), native.active_rows) from None
         return SampleBatch._wrap(native.take(_positions(index, native.active_rows)))  # noqa: SLF001 - made here
 
     def take(self, indices: Sequence[int] | npt.NDArray[Any] | pl.Series) -> SampleBatch:

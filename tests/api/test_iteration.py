@@ -9,12 +9,14 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
-from dataset_rt import CachedSample, DatasetRuntime, ReaderConfig
+from dataset_rt import CachedSample, CacheInput, DatasetRuntime, ReaderConfig
 from dataset_rt.errors import CacheDamagedError
 
 from tests import support
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.conftest import CacheFactory, DatasetFactory
 
 pytestmark = pytest.mark.core
@@ -30,6 +32,54 @@ def test_every_sample_once_in_order(make_dataset: DatasetFactory) -> None:
     assert {type(sample) for sample in seen} == {CachedSample}
     assert [sample.data for sample in seen] == [support.payload(i) for i in range(1500)]
     assert [sample.metadata for sample in seen] == [support.metadata(i) for i in range(1500)]
+
+
+@pytest.mark.rule("Caches of different schemas load together")
+def test_samples_show_the_fields_of_their_own_cache(
+    make_cache: CacheFactory, make_dataset: DatasetFactory
+) -> None:
+    """Metadata is gathered by the fields of all caches, which go in another order than a cache's own."""
+    fields: list[Callable[[int], dict[str, bool | int | float | str]]] = [
+        lambda i: {"a": i, "b": -i, "text": f"x{i % 5}"},
+        lambda i: {"text": f"y{i}", "b": i, "a": -i},
+        lambda i: {"b": i, "more": i / 2},
+        lambda _: {},
+    ]
+    count = 700
+    dataset = make_dataset(
+        [
+            make_cache([CacheInput(b"", field(i)) for i in range(count)], name=f"cache-{at}")
+            for at, field in enumerate(fields)
+        ],
+        replacement=False,
+    )
+    for _ in range(2):
+        seen = [(s.cache_id, s.sample_id, s.metadata) for s in dataset]
+        assert len(seen) == len(fields) * count
+        for cache_id, sample_id, metadata in seen:
+            expected = fields[cache_id](sample_id)
+            assert metadata == expected
+            assert list(metadata) == list(expected)
+
+
+@pytest.mark.rule("A sample behaves like a named tuple")
+@pytest.mark.parametrize("asked", ["all", "none", "few", "late", "in bursts"])
+def test_metadata_is_the_same_however_it_is_asked_for(
+    make_dataset: DatasetFactory, asked: str
+) -> None:
+    count = 5000
+    dataset = make_dataset(support.numbered(count), shuffle=False)
+    kept: list[CachedSample] = []
+    for i, sample in enumerate(dataset):
+        kept.append(sample)
+        if asked == "all" or (asked == "few" and i % 50 == 0) or (asked == "late" and i > 2500):
+            assert sample.metadata == support.metadata(i)
+        if asked == "in bursts" and i % 900 == 899:
+            assert [s.metadata for s in kept[i - 899 :]] == [
+                support.metadata(j) for j in range(i - 899, i + 1)
+            ]
+    assert [s.metadata for s in kept] == [support.metadata(i) for i in range(count)]
+    assert all(s.metadata is s.metadata for s in kept)
 
 
 @pytest.mark.rule("Iterators are independent")

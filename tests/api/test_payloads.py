@@ -218,6 +218,20 @@ def test_sizes_around_block_limits(
     assert [dataset.get_item(0, i).data for i in range(len(contents))] == contents
 
 
+@pytest.mark.rule("Payloads are bytes")
+@pytest.mark.parametrize("config", [support.QUIET, LZ4], ids=["none", "lz4"])
+def test_short_and_long_payloads_in_one_source(
+    make_cache: CacheFactory, make_dataset: DatasetFactory, config: WriterConfig
+) -> None:
+    lengths = [0, 1, 7, 8, 9, 8_191, 8_192, 8_193, 70_000, 300_000]
+    order = [*lengths, *lengths[::-1], *([5] * 1_200), *([9_000] * 150), *lengths]
+    contents = [bytes([i % 251]) * length for i, length in enumerate(order)]
+    # One kind after the other too, so that there are blocks of short and of long ones alone.
+    contents += sorted(contents, key=len)
+    cache = make_cache(of(contents), "s", config)
+    assert payloads(make_dataset(cache, shuffle=False, validate_cache=True)) == contents
+
+
 @pytest.mark.rule("Memory of a read is bounded")
 @pytest.mark.parametrize(("prefetch", "limit"), [(2, 20), (4096, 100)])
 def test_little_is_read_ahead(

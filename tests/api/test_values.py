@@ -230,6 +230,31 @@ def test_order_of_keys_is_that_of_the_first_sample(make_dataset: DatasetFactory)
     ]
 
 
+@pytest.mark.rule("Every sample has the same fields", "Values of subclasses are stored")
+def test_dicts_of_all_makes_in_one_source(make_dataset: DatasetFactory) -> None:
+    class Key(str):
+        __slots__ = ()
+
+    class Number(int):
+        __slots__ = ()
+
+    makes: list[Any] = [
+        {"count": 1, "share": 2.5, "text": "three", "flag": True},
+        {"flag": True, "text": "three", "share": 2.5, "count": 1},
+        {"COUNT".lower(): 1, "share": 2.5, "TEXT".lower(): "three", "flag": True},
+        {Key("count"): 1, "share": 2.5, Key("text"): "three", "flag": True},
+        {"count": Number(1), "share": 2.5, "text": "three", "flag": True},
+        {"count": 2, "share": 3, "text": "", "flag": False},
+        {"count": -1, "share": float("inf"), "text": "\u00e9" * 50, "flag": False},
+    ]
+    samples = [CacheInput(b"", makes[i % len(makes)]) for i in range(2_500)]
+    dataset = make_dataset(samples, shuffle=False)
+    expected = [dict(make) for make in makes]
+    for i, sample in enumerate(dataset):
+        assert sample.metadata == expected[i % len(makes)]
+        assert [type(value) for value in sample.metadata.values()] == [int, float, str, bool]
+
+
 @pytest.mark.rule("Every sample has the same fields", "Errors say which sample")
 @pytest.mark.parametrize("drift", [{"a": 1}, {"a": 1, "b": 2, "c": 3}, {"a": 1, "c": 2}, {}])
 @pytest.mark.parametrize("before", [1, 1500])

@@ -260,7 +260,11 @@ def test_interrupts_again_and_again(base: Path) -> None:
         dataset.set_epoch_len(2**60)
         for batch in dataset.iter_batches(64):
             batch.metadata
-    for work in (write, read, batches, write, read):
+    def update():
+        # From us to us: an interrupt that comes inside of Polars may be lost there.
+        while True:
+            dataset._native.update(dataset._native.export(), 0, None)
+    for work in (write, read, batches, update, write, update, read):
         try:
             print(work.__name__, flush=True)
             work()
@@ -275,7 +279,7 @@ def test_interrupts_again_and_again(base: Path) -> None:
     print("done", flush=True)
     """
     with Program(code, base) as program:
-        for word in ("write", "read", "batches", "write", "read"):
+        for word in ("write", "read", "batches", "update", "write", "update", "read"):
             program.expect(word)
             program.interrupt(after=0.2)
         program.expect("done")

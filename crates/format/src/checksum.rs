@@ -1,6 +1,6 @@
 //! CRC-32C (Castagnoli, reflected, init and xor-out 0xFFFFFFFF), which RFC 3720 calls the iSCSI CRC.
 
-use crc_fast::{CrcAlgorithm, Digest, checksum_combine, crc32_iscsi};
+use crc_fast::{CrcAlgorithm, Digest, crc32_iscsi};
 
 /// The CRC-32C of `bytes`; of nothing it is 0.
 #[must_use]
@@ -11,16 +11,48 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
 /// The CRC-32C of two runs of bytes one after the other, from the CRC of each and the second's length.
 #[must_use]
 pub fn crc32c_combine(first: u32, second: u32, second_len: u64) -> u32 {
-    if second_len == 0 {
-        return first;
+    // Bytes behind the first run multiply its CRC, a polynomial over GF(2), by x^8 each; initial value and xor-out cancel.
+    let mut shifted = first;
+    let mut left = second_len;
+    for power in BYTES_BEHIND {
+        if left & 1 == 1 {
+            shifted = multiply(shifted, power);
+        }
+        left >>= 1;
+        if left == 0 {
+            break;
+        }
     }
-    let both = checksum_combine(
-        CrcAlgorithm::Crc32Iscsi,
-        u64::from(first),
-        u64::from(second),
-        second_len,
-    );
-    narrow(both)
+    shifted ^ second
+}
+
+/// The polynomial, as CRCs are written: the coefficient of x^31 is the lowest bit.
+const POLYNOMIAL: u32 = 0x82F6_3B78;
+
+/// x^(8 * 2^k) modulo the polynomial, for each k.
+const BYTES_BEHIND: [u32; 64] = {
+    let mut powers = [1 << (31 - 8); 64];
+    let mut k = 1;
+    while k < powers.len() {
+        powers[k] = multiply(powers[k - 1], powers[k - 1]);
+        k += 1;
+    }
+    powers
+};
+
+/// The product of two polynomials modulo the polynomial.
+const fn multiply(a: u32, b: u32) -> u32 {
+    let mut product = 0;
+    // a * x^power, for the coefficients of b in turn.
+    let mut shifted = a;
+    let mut power = 0;
+    while power < 32 {
+        let coefficient = b >> (31 - power) & 1;
+        product ^= shifted & coefficient.wrapping_neg();
+        shifted = shifted >> 1 ^ POLYNOMIAL & (shifted & 1).wrapping_neg();
+        power += 1;
+    }
+    product
 }
 
 /// A running CRC-32C.
@@ -137,6 +169,34 @@ mod tests {
         for len in 0..data.len() {
             assert_eq!(crc32c(&data[..len]), reference(&data[..len]), "{len}");
         }
+    }
+
+    #[test]
+    fn combined_over_long_runs() {
+        let zeros = |len| {
+            let mut crc = Crc32c::new();
+            (0..len >> 10).for_each(|_| crc.update(&[0; 1024]));
+            crc.value()
+        };
+        let first = crc32c(b"first");
+        for len in [1 << 20, 3 << 20, (1 << 24) + 1024] {
+            let mut whole = Crc32c::new();
+            whole.update(b"first");
+            (0..len >> 10).for_each(|_| whole.update(&[0; 1024]));
+            assert_eq!(
+                crc32c_combine(first, zeros(len), len),
+                whole.value(),
+                "{len}"
+            );
+        }
+        // Lengths beyond any file: two steps are one of twice the length.
+        let half = 1_u64 << 60;
+        let there = crc32c_combine(first, 0, half);
+        assert_eq!(
+            crc32c_combine(there, 0, half),
+            crc32c_combine(first, 0, 2 * half)
+        );
+        assert_eq!(crc32c_combine(first, 0, 0), first);
     }
 
     #[test]

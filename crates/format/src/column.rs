@@ -67,7 +67,7 @@ impl TextColumn {
     #[must_use]
     pub fn get(&self, row: usize) -> Option<&str> {
         let end = *self.ends.get(row)?;
-        self.text.get(self.start(row)..end)
+        self.text.get(self.start_of(row)..end)
     }
 
     /// The values in order.
@@ -75,7 +75,8 @@ impl TextColumn {
         (0..self.len()).map(|row| self.get(row).unwrap_or_default())
     }
 
-    fn start(&self, row: usize) -> usize {
+    /// Where the value of a row, or of one behind the last, starts in [`text`](Self::text), in bytes.
+    pub(crate) fn start_of(&self, row: usize) -> usize {
         row.checked_sub(1)
             .and_then(|before| self.ends.get(before))
             .copied()
@@ -83,7 +84,7 @@ impl TextColumn {
     }
 
     fn extend_range(&mut self, other: &Self, start: usize, end: usize) {
-        let (first, base) = (other.start(start), self.text.len());
+        let (first, base) = (other.start_of(start), self.text.len());
         let ends = other.ends.get(start..end).unwrap_or_default();
         let last = ends.last().copied().unwrap_or(first);
         self.text

@@ -179,6 +179,12 @@ pub enum FormatError {
     },
     #[error("metadata: {what} at {offset}; allowed: multiples of 8")]
     MetadataAlignment { what: &'static str, offset: i64 },
+    #[error("metadata: {what} at {offset} is not behind the one before, which ends at {end}")]
+    MetadataOverlap {
+        what: &'static str,
+        offset: i64,
+        end: u64,
+    },
     #[error("metadata: {what} is not sound: {detail}")]
     MetadataMessage { what: &'static str, detail: String },
     #[error("metadata: {what} is {found}; allowed: {allowed}")]
@@ -344,6 +350,7 @@ impl FormatError {
             Self::MetadataMagic
             | Self::MetadataBounds { .. }
             | Self::MetadataAlignment { .. }
+            | Self::MetadataOverlap { .. }
             | Self::MetadataMessage { .. }
             | Self::MetadataValue { .. }
             | Self::MetadataField { .. }

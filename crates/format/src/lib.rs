@@ -62,7 +62,9 @@ pub use codec::{Codec, decode_lz4_block};
 pub use column::{Column, Columns, TextColumn, Value};
 pub use constants::{CHECK_BLOCK, MAX_BATCH_ROWS, MAX_BATCH_TEXT, MAX_COMPRESSED_PAYLOAD};
 pub use error::{ERROR_CODES, FormatError};
-pub use identity::{ContentHasher, IdentityBlock, identity_of};
+pub use identity::{
+    ContentHasher, IdentityBlock, StreamedHasher, identity_of, identity_of_metadata,
+};
 pub use index::{
     IndexBuilder, IndexEntry, IndexHeader, IndexParts, Section, check_lengths, index_head_len,
     index_prefix_len, section_kind,

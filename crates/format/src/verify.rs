@@ -11,7 +11,7 @@ use crate::codec::Codec;
 use crate::constants::CHECK_BLOCK;
 use crate::cursor::hex;
 use crate::error::FormatError;
-use crate::identity::ContentHasher;
+use crate::identity::identity_of_metadata;
 use crate::index::{IndexEntry, IndexHeader, Section, check_lengths, section_kind};
 use crate::layout::{INDEX_FILE, MANIFEST_FILE, METADATA_FILE, shard_path};
 use crate::manifest::Manifest;
@@ -315,25 +315,13 @@ pub fn verify_identity(
     layout: &MetadataLayout,
     metadata: &[u8],
 ) -> Result<(), FormatError> {
-    let mut hasher = ContentHasher::new(&manifest.schema);
-    let mut values = Vec::with_capacity(manifest.schema.len());
-    for (position, batch) in layout.batches().iter().enumerate() {
-        let columns = (0..manifest.schema.len())
-            .map(|field| layout.column(metadata, position, field))
-            .collect::<Result<Vec<_>, _>>()?;
-        for row in 0..batch.rows {
-            let Some((entry, raw_len)) = index.get(batch.first_row + row) else {
-                let (found, expected) = (layout.rows(), index.header.samples);
-                return Err(FormatError::MetadataRows { found, expected });
-            };
-            values.clear();
-            for column in &columns {
-                values.push(column.value(row)?);
-            }
-            hasher.push_row(raw_len, entry.crc, values.iter().copied())?;
+    let found = identity_of_metadata(&manifest.schema, layout, metadata, |row| {
+        let (found, expected) = (layout.rows(), index.header.samples);
+        match index.get(row) {
+            Some((entry, raw_len)) => Ok(Some((raw_len, entry.crc))),
+            None => Err(FormatError::MetadataRows { found, expected }),
         }
-    }
-    let found = hasher.finish();
+    })?;
     if found != manifest.identity {
         let (stated, found) = (hex(&manifest.identity), hex(&found));
         return Err(FormatError::IdentityMismatch { stated, found });

@@ -15,7 +15,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyTuple};
 
-use crate::ending::survive;
+use crate::ending::call;
 
 const STREAM: &CStr = c"arrow_array_stream";
 const SCHEMA: &CStr = c"arrow_schema";
@@ -89,7 +89,8 @@ fn stream_capsule(
 /// `TypeError` when the object has no such method or returns something else; `ValueError` when the stream fails.
 #[allow(unsafe_code)]
 pub(crate) fn import_stream(object: &Bound<'_, PyAny>) -> PyResult<Vec<RecordBatch>> {
-    let capsule = survive(|| object.call_method0("__arrow_c_stream__"))?;
+    let export = object.getattr("__arrow_c_stream__")?;
+    let capsule = call(&export, &PyTuple::empty(object.py()), None)?;
     let capsule = capsule
         .cast::<PyCapsule>()
         .map_err(|_| PyTypeError::new_err("__arrow_c_stream__ did not return a capsule"))?;

@@ -1,19 +1,21 @@
 //! Several samples at once: one payload buffer with offsets, metadata as Arrow columns.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use arrow_array::{RecordBatch, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
 use dataset_rt_runtime::SampleRef;
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyList};
 
 use crate::arrow::{NativeBinary, NativeTable};
 use crate::dataset::Shared;
 use crate::error::IntoPyResult;
+use crate::metadata::SampleSource;
 use crate::payload::BatchPayloads;
-use crate::sample::{BlockContext, CachedSample};
+use crate::sample::CachedSample;
 
 /// Native-endian 64-bit integers out of bytes that NumPy or a pickle hands over.
 #[allow(
@@ -38,7 +40,7 @@ pub(crate) struct NativeBatch {
     samples: Vec<SampleRef>,
     buffer: Py<PyBytes>,
     offsets: Vec<i64>,
-    context: OnceLock<Arc<BlockContext>>,
+    source: PyOnceLock<Py<SampleSource>>,
 }
 
 impl NativeBatch {
@@ -54,7 +56,7 @@ impl NativeBatch {
             samples,
             buffer,
             offsets,
-            context: OnceLock::new(),
+            source: PyOnceLock::new(),
         })
     }
 
@@ -126,17 +128,16 @@ impl NativeBatch {
 
     fn sample(&self, py: Python<'_>, index: usize) -> PyResult<CachedSample> {
         let data = self.payload(py, index)?.into_any().unbind();
-        let context = self
-            .context
-            .get_or_init(|| BlockContext::new(self.shared.vocabulary.clone(), None));
-        let sample = self.samples[index];
-        let row = u32::try_from(index).unwrap_or(u32::MAX);
+        let vocabulary = || self.shared.vocabulary.clone();
+        let source = self
+            .source
+            .get_or_try_init(py, || SampleSource::new(py, vocabulary()))?;
+        let SampleRef { cache, sample } = self.samples[index];
         Ok(CachedSample::stored(
             data,
-            context.clone(),
-            row,
-            sample.cache,
-            sample.sample,
+            source.clone_ref(py),
+            cache,
+            sample,
         ))
     }
 

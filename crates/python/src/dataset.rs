@@ -10,11 +10,12 @@ use pyo3::types::{PyBytes, PyDict};
 use crate::arrow::{NativeTable, import_stream};
 use crate::batch::{NativeBatch, int64_values};
 use crate::config::reader_options;
-use crate::error::{IntoPyResult, to_py};
+use crate::error::{CallError, IntoPyResult, to_py};
 use crate::interrupt::detached;
 use crate::iter::{NativeBatchIterator, NativeIterator};
-use crate::payload::{BatchPayloads, SamplePayloads, release_abandoned};
-use crate::sample::{BlockContext, CachedSample, Vocabulary};
+use crate::metadata::{SampleSource, Vocabulary};
+use crate::payload::{BatchPayloads, SinglePayload, release_abandoned};
+use crate::sample::CachedSample;
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -30,8 +31,8 @@ pub(crate) struct Shared {
 #[pyclass(frozen, module = "dataset_rt._native")]
 pub(crate) struct NativeDataset {
     shared: Arc<Shared>,
-    /// Samples that are read one by one keep no block alive, so one context serves them all.
-    single: Arc<BlockContext>,
+    /// Of samples that are read one by one.
+    source: Py<SampleSource>,
     /// The table as the user gave it. Kept here, so that it changes in one step with what is drawn from: an interrupt
     /// can come after every call from Python. Locked only while the interpreter is held, and never for long.
     overlay: Mutex<Option<Py<PyAny>>>,
@@ -49,14 +50,14 @@ impl NativeDataset {
         let dataset = detached(py, move |cancel: &Cancel| {
             Dataset::open(pool, paths, options, cancel)
         })?;
-        let vocabulary = Arc::new(Vocabulary::new(py, dataset.caches()));
-        let single = BlockContext::new(vocabulary.clone(), None);
+        let vocabulary = Arc::new(Vocabulary::new(py, &dataset));
+        let source = SampleSource::new(py, vocabulary.clone())?;
         Ok(Self {
             shared: Arc::new(Shared {
                 dataset,
                 vocabulary,
             }),
-            single,
+            source,
             overlay: Mutex::new(None),
         })
     }
@@ -71,23 +72,15 @@ impl NativeDataset {
 
     fn read_one(&self, py: Python<'_>, sample: SampleRef) -> PyResult<CachedSample> {
         release_abandoned(py);
-        let plan = self.dataset().read(vec![sample], false).into_py(py)?;
-        let payloads = SamplePayloads::allocate(py, plan.lengths())?;
-        let mut block = plan.fill(payloads);
-        if let Some((_, error)) = block.errors.pop() {
-            return Err(to_py(py, error));
-        }
-        let data = block
-            .buffers
-            .take(0)
-            .ok_or_else(|| to_py(py, Error::Internal("no payload was allocated".to_owned())))?;
-        Ok(CachedSample::stored(
-            data,
-            self.single.clone(),
-            0,
-            sample.cache,
-            sample.sample,
-        ))
+        let allocate = |len| Ok::<_, CallError>(SinglePayload::allocate(py, len)?);
+        let payload = self
+            .dataset()
+            .read_one(sample, allocate)
+            .map_err(|error| error.into_py(py))?;
+        let SampleRef { cache, sample } = sample;
+        let source = self.source.clone_ref(py);
+        let data = payload.into_object();
+        Ok(CachedSample::stored(data, source, cache, sample))
     }
 }
 
@@ -167,7 +160,7 @@ impl NativeDataset {
         release_abandoned(py);
         let window = self.dataset().take_window().into_py(py)?;
         let stream = self.dataset().blocks(window, BlockSizing::Samples);
-        Ok(NativeIterator::new(self.shared.clone(), stream))
+        NativeIterator::new(py, self.shared.clone(), stream)
     }
 
     fn iterate_batches(
@@ -222,7 +215,7 @@ impl NativeDataset {
         NativeTable::new(batches)
     }
 
-    fn row(&self, py: Python<'_>, index: u64) -> PyResult<CachedSample> {
+    fn row(&self, py: Python<'_>, index: i64) -> PyResult<CachedSample> {
         let sample = self.dataset().active_sample(index).into_py(py)?;
         self.read_one(py, sample)
     }

@@ -5,7 +5,9 @@ use dataset_rt_runtime::{Error, Fault};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyModule};
+use pyo3::types::{PyDict, PyModule, PyTuple};
+
+use crate::ending::call;
 
 static ERRORS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
 
@@ -24,7 +26,7 @@ pub(crate) fn exception(
 ) -> PyErr {
     let made = errors_module(py)
         .and_then(|module| module.getattr(class))
-        .and_then(|class| class.call((message,), Some(attributes)));
+        .and_then(|class| call(&class, &PyTuple::new(py, [message])?, Some(attributes)));
     match made {
         Ok(value) => PyErr::from_value(value),
         Err(failure) => failure,

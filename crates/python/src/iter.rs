@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use dataset_rt_runtime::{Block, BlockStream, Poll};
+use dataset_rt_runtime::{Block, BlockStream, Poll, SampleRef};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -14,8 +14,9 @@ use crate::batch::NativeBatch;
 use crate::dataset::Shared;
 use crate::error::{CallError, to_py};
 use crate::interrupt::SIGNAL_INTERVAL;
+use crate::metadata::{BlockMetadata, SampleSource};
 use crate::payload::{BatchPayloads, SamplePayloads, release_abandoned};
-use crate::sample::{BlockContext, CachedSample};
+use crate::sample::CachedSample;
 
 /// Refuses pickling, with what to do instead.
 fn refuse_pickling() -> PyErr {
@@ -25,10 +26,19 @@ fn refuse_pickling() -> PyErr {
     )
 }
 
+/// In blocks that come with their metadata, one sample in so many is delivered without: whether it is asked for it
+/// tells whether gathering is still worth it. The first of a block always is.
+const PROBE: usize = 64;
+/// So much of what earlier blocks told is kept with each further block. Consumers that take many samples before they
+/// look at the first one come over as bursts.
+const MEMORY: f32 = 7.0 / 8.0;
+/// Share of samples asked for metadata from which on it is gathered ahead.
+const WORTH_GATHERING: f32 = 0.25;
+
 /// The block that samples are taken from.
 struct Current {
     block: Block<SamplePayloads>,
-    context: Arc<BlockContext>,
+    metadata: Option<Py<BlockMetadata>>,
     next: usize,
     /// Index into `block.errors`, which are in order of position.
     next_error: usize,
@@ -37,57 +47,83 @@ struct Current {
 struct SampleState {
     stream: BlockStream<SamplePayloads>,
     current: Option<Current>,
+    /// Samples delivered without metadata, and those of them that were asked for it, lately.
+    bare: f32,
+    asked: f32,
 }
 
+/// What is left to do for a sample once the lock is open.
 enum Step {
-    Sample(CachedSample),
-    Failed(dataset_rt_runtime::Error),
+    Sample {
+        data: Py<PyAny>,
+        sample: SampleRef,
+        /// Where its metadata is: a row of a block.
+        gathered: Option<(Py<BlockMetadata>, usize)>,
+    },
+    Failed(Box<dataset_rt_runtime::Error>),
     NextBlock,
 }
 
 impl SampleState {
-    fn step(&mut self) -> Step {
+    #[inline]
+    fn step(&mut self, py: Python<'_>, source: &SampleSource) -> Step {
         let Some(current) = &mut self.current else {
             return Step::NextBlock;
         };
         let index = current.next;
-        if index == current.block.samples.len() {
-            // What the last block's samples were asked for tells whether gathering metadata ahead is worth it.
-            self.stream.want_columns(current.context.touched());
-            current.context.retire();
-            self.current = None;
+        let Some(&sample) = current.block.samples.get(index) else {
+            self.finish_block(source);
             return Step::NextBlock;
-        }
+        };
         current.next += 1;
-        let failed = current.block.errors.get_mut(current.next_error);
-        if let Some((at, error)) = failed
-            && *at as usize == index
-        {
-            current.next_error += 1;
-            let placeholder = dataset_rt_runtime::Error::Internal("error taken twice".to_owned());
-            return Step::Failed(std::mem::replace(error, placeholder));
+        if let Some(error) = current.error_at(index) {
+            return Step::Failed(error);
         }
-        let sample = current.block.samples[index];
-        match current.block.buffers.take(index) {
-            Some(data) => Step::Sample(CachedSample::stored(
-                data,
-                current.context.clone(),
-                u32::try_from(index).unwrap_or(u32::MAX),
-                sample.cache,
-                sample.sample,
-            )),
-            None => Step::Failed(dataset_rt_runtime::Error::Internal(
-                "a payload was delivered twice".to_owned(),
-            )),
+        let Some(data) = current.block.buffers.take(index) else {
+            let error = dataset_rt_runtime::Error::Internal("a payload came twice".to_owned());
+            return Step::Failed(Box::new(error));
+        };
+        let gathered = match &current.metadata {
+            Some(block) if !index.is_multiple_of(PROBE) => Some((block.clone_ref(py), index)),
+            _ => None,
+        };
+        Step::Sample {
+            data,
+            sample,
+            gathered,
+        }
+    }
+
+    /// Looks at how much metadata was asked for, and decides whether to gather it ahead.
+    #[cold]
+    fn finish_block(&mut self, source: &SampleSource) {
+        if let Some(current) = self.current.take() {
+            let samples = current.block.samples.len();
+            let bare = match current.metadata {
+                Some(_) => samples.div_ceil(PROBE),
+                None => samples,
+            };
+            #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+            {
+                self.bare = self.bare * MEMORY + bare as f32;
+                self.asked = self.asked * MEMORY + source.take_asked() as f32;
+            }
+            self.stream
+                .want_columns(self.asked >= self.bare * WORTH_GATHERING);
         }
     }
 }
 
-impl Drop for SampleState {
-    fn drop(&mut self) {
-        if let Some(current) = &self.current {
-            current.context.retire();
+impl Current {
+    #[inline]
+    fn error_at(&mut self, index: usize) -> Option<Box<dataset_rt_runtime::Error>> {
+        let (at, error) = self.block.errors.get_mut(self.next_error)?;
+        if *at as usize != index {
+            return None;
         }
+        self.next_error += 1;
+        let placeholder = dataset_rt_runtime::Error::Internal("error taken twice".to_owned());
+        Some(Box::new(std::mem::replace(error, placeholder)))
     }
 }
 
@@ -95,18 +131,47 @@ impl Drop for SampleState {
 #[pyclass(frozen, module = "dataset_rt._native")]
 pub(crate) struct NativeIterator {
     shared: Arc<Shared>,
+    source: Py<SampleSource>,
     state: Mutex<SampleState>,
 }
 
 impl NativeIterator {
-    pub(crate) fn new(shared: Arc<Shared>, stream: BlockStream<SamplePayloads>) -> Self {
-        Self {
+    pub(crate) fn new(
+        py: Python<'_>,
+        shared: Arc<Shared>,
+        stream: BlockStream<SamplePayloads>,
+    ) -> PyResult<Self> {
+        let source = SampleSource::new(py, shared.vocabulary.clone())?;
+        Ok(Self {
             shared,
+            source,
             state: Mutex::new(SampleState {
                 stream,
                 current: None,
+                bare: 0.0,
+                asked: 0.0,
             }),
+        })
+    }
+
+    /// The sample itself. Making a dictionary may run the garbage collector and with it code of the user, so no lock
+    /// is held here.
+    #[inline]
+    fn sample(
+        &self,
+        py: Python<'_>,
+        data: Py<PyAny>,
+        sample: SampleRef,
+        gathered: Option<(Py<BlockMetadata>, usize)>,
+    ) -> PyResult<CachedSample> {
+        let SampleRef { cache, sample } = sample;
+        if let Some((block, row)) = gathered
+            && let Some(metadata) = block.get().dict(py, cache, row)?
+        {
+            return Ok(CachedSample::whole(data, metadata, cache, sample));
         }
+        let source = self.source.clone_ref(py);
+        Ok(CachedSample::stored(data, source, cache, sample))
     }
 }
 
@@ -123,11 +188,18 @@ impl NativeIterator {
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<CachedSample>> {
         loop {
             let mut state = self.state.lock_py_attached(py).map_err(poisoned)?;
-            match state.step() {
-                Step::Sample(sample) => return Ok(Some(sample)),
+            match state.step(py, self.source.get()) {
+                Step::Sample {
+                    data,
+                    sample,
+                    gathered,
+                } => {
+                    drop(state);
+                    return self.sample(py, data, sample, gathered).map(Some);
+                }
                 Step::Failed(error) => {
                     drop(state);
-                    return Err(to_py(py, error));
+                    return Err(to_py(py, *error));
                 }
                 Step::NextBlock => {}
             }
@@ -138,10 +210,13 @@ impl NativeIterator {
             match poll {
                 Poll::Ready(block) => {
                     let columns = block.columns.clone();
-                    let context = BlockContext::new(self.shared.vocabulary.clone(), columns);
+                    let vocabulary = || self.shared.vocabulary.clone();
+                    let metadata = columns
+                        .map(|columns| BlockMetadata::new(py, vocabulary(), columns))
+                        .transpose()?;
                     state.current = Some(Current {
                         block,
-                        context,
+                        metadata,
                         next: 0,
                         next_error: 0,
                     });

@@ -129,6 +129,40 @@ impl Drop for SamplePayloads {
     }
 }
 
+/// The `bytes` object of one payload.
+pub(crate) struct SinglePayload {
+    object: Py<PyAny>,
+    start: NonNull<u8>,
+}
+
+// SAFETY: as for `SamplePayloads`.
+#[allow(unsafe_code)]
+unsafe impl Send for SinglePayload {}
+
+impl SinglePayload {
+    /// Allocates an object of `len` bytes.
+    ///
+    /// # Errors
+    /// `MemoryError` when the interpreter can't allocate.
+    pub(crate) fn allocate(py: Python<'_>, len: u32) -> PyResult<Self> {
+        let (object, start) = uninitialised_bytes(py, len as usize)?;
+        Ok(Self { object, start })
+    }
+
+    pub(crate) fn into_object(self) -> Py<PyAny> {
+        self.object
+    }
+}
+
+// SAFETY: the one slot is the start of an object of its length that only this value refers to until `into_object`. It
+// is made, filled and dropped by one thread, which holds the interpreter all the time.
+#[allow(unsafe_code)]
+unsafe impl PayloadBuffers for SinglePayload {
+    fn slot(&self, _index: usize) -> *mut u8 {
+        self.start.as_ptr()
+    }
+}
+
 /// One `bytes` object for all payloads of a block, one after the other.
 pub(crate) struct BatchPayloads {
     object: Option<Py<PyAny>>,

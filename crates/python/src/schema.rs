@@ -6,6 +6,8 @@ use pyo3::exceptions::PyUnicodeEncodeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString};
 
+use crate::ending::{item, iterate, next};
+use crate::entries::Entries;
 use crate::source::{described, is_numpy};
 
 /// Which sample an error is about.
@@ -85,8 +87,27 @@ impl<'py> Builder<'py> {
 
     /// Adds a row. After an error the columns may have unequal lengths: the source has failed, and they are dropped.
     pub(crate) fn push(&mut self, metadata: &Bound<'py, PyAny>, place: &Place<'_>) -> PyResult<()> {
-        let metadata = as_dict(metadata, place)?;
+        let converted;
+        let metadata = match metadata.cast_exact::<PyDict>() {
+            Ok(dict) => dict,
+            Err(_) => {
+                converted = as_dict(metadata, place)?;
+                &converted
+            }
+        };
+        // Sources mostly yield dicts of one make: the fields in the first sample's order, values of the exact types.
+        // From the first exception on the fields of this sample are looked up by name.
+        let mut entries = Some(Entries::of(metadata));
         for (field, column) in self.fields.iter().zip(&mut self.columns) {
+            if let Some(walk) = &mut entries {
+                // SAFETY: `push_exact` runs no code of Python, and after it the value is not used.
+                #[allow(unsafe_code)]
+                let value = unsafe { walk.next_of(&field.key) };
+                if value.is_some_and(|value| push_exact(column, &value)) {
+                    continue;
+                }
+                entries = None;
+            }
             let Some(value) = metadata.get_item(&field.key)? else {
                 return Err(place.value_error(
                     metadata.py(),
@@ -95,10 +116,12 @@ impl<'py> Builder<'py> {
                     "no such field in this sample",
                 ));
             };
-            push_value(column, &value, field, place)?;
+            if !push_exact(column, &value) {
+                push_unusual(column, &value, field, place)?;
+            }
         }
         if metadata.len() != self.fields.len() {
-            return Err(self.unexpected_field(&metadata, place));
+            return Err(self.unexpected_field(metadata, place));
         }
         self.rows += 1;
         Ok(())
@@ -130,6 +153,11 @@ impl<'py> Builder<'py> {
             "each field once",
             "fields of equal names",
         )
+    }
+
+    /// Bytes of text in the rows so far.
+    pub(crate) fn text_bytes(&self) -> u64 {
+        self.columns.iter().map(Column::text_bytes).sum()
     }
 
     /// The rows so far, leaving empty columns.
@@ -166,7 +194,8 @@ fn as_dict<'py>(metadata: &Bound<'py, PyAny>, place: &Place<'_>) -> PyResult<Bou
         ));
     }
     let dict = PyDict::new(py);
-    for key in metadata.try_iter()? {
+    let keys = iterate(metadata)?;
+    while let Some(key) = next(&keys) {
         let key = key?;
         let name = key_text(&key, place)?;
         if dict.contains(&name)? {
@@ -177,7 +206,7 @@ fn as_dict<'py>(metadata: &Bound<'py, PyAny>, place: &Place<'_>) -> PyResult<Bou
                 "the key twice in the mapping",
             ));
         }
-        dict.set_item(&name, metadata.get_item(&key)?)?;
+        dict.set_item(&name, item(metadata, &key)?)?;
     }
     Ok(dict)
 }
@@ -243,18 +272,14 @@ fn plain<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     }
 }
 
+/// Adds a value of the column's exact type, without running code of Python; `false`: it is none, or out of range.
 #[inline]
-fn push_value(
-    column: &mut Column,
-    value: &Bound<'_, PyAny>,
-    field: &FieldBuilder<'_>,
-    place: &Place<'_>,
-) -> PyResult<()> {
+fn push_exact(column: &mut Column, value: &Bound<'_, PyAny>) -> bool {
     match column {
         Column::Bool(values) => {
             if let Ok(value) = value.cast_exact::<PyBool>() {
                 values.push(value.is_true());
-                return Ok(());
+                return true;
             }
         }
         Column::Int64(values) => {
@@ -262,13 +287,13 @@ fn push_value(
                 && let Ok(value) = value.extract::<i64>()
             {
                 values.push(value);
-                return Ok(());
+                return true;
             }
         }
         Column::Float64(values) => {
             if let Ok(value) = value.cast_exact::<PyFloat>() {
                 values.push(value.value());
-                return Ok(());
+                return true;
             }
         }
         Column::Utf8(values) => {
@@ -277,11 +302,11 @@ fn push_value(
                 && value.len() <= MAX_TEXT
             {
                 values.push(value);
-                return Ok(());
+                return true;
             }
         }
     }
-    push_unusual(column, value, field, place)
+    false
 }
 
 /// Longest text value in UTF-8 bytes.

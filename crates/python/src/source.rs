@@ -4,40 +4,81 @@
 use std::time::{Duration, Instant};
 
 use dataset_rt_format::Columns;
-use dataset_rt_runtime::{Error, PayloadList};
+use dataset_rt_runtime::{Error, PayloadList, RECORD_ALIGNMENT};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyIterator, PyTuple};
 
-use crate::ending::survive;
+use crate::ending::{iterate, next};
 use crate::error::{exception, to_py};
 use crate::payload::uninitialised_bytes;
 use crate::schema::{Builder, Place};
 
 /// The most samples in a block.
-pub(crate) const MAX_BLOCK_SAMPLES: usize = 512;
-/// The most payload bytes in a block of more than one sample.
+pub(crate) const MAX_BLOCK_SAMPLES: usize = 1024;
+/// The most payload bytes, and about the most bytes of text, in a block of more than one sample.
 pub(crate) const MAX_BLOCK_BYTES: usize = 1 << 20;
 /// A part block older than this is handed on, so that what a slow source yielded is soon on disk.
 const MAX_BLOCK_AGE: Duration = Duration::from_millis(200);
+/// Longer payloads are not copied but held by a reference. To hold short ones would cost more than the copy: the source
+/// could not use their memory again for the next sample, and would wait for memory that is in no cache.
+const MAX_COPIED: usize = 8 << 10;
 
-/// Payloads of one block: memory of Python objects, in order.
+/// Payloads of one block, in order: short ones packed into one buffer, long ones where Python has them.
 #[derive(Default)]
 pub(crate) struct SourcePayloads {
-    slots: Vec<(*const u8, usize)>,
+    slots: Vec<Slot>,
+    packed: Vec<u8>,
     objects: Vec<Py<PyAny>>,
     bytes: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Slot {
+    start: Start,
+    len: usize,
+}
+
+#[derive(Clone, Copy)]
+enum Start {
+    /// An offset in the buffer.
+    Packed(usize),
+    /// In an object of the list.
+    Held(*const u8),
 }
 
 // SAFETY: the pointers lead into immutable bytes objects that this value owns.
 #[allow(unsafe_code)]
 unsafe impl Send for SourcePayloads {}
+
 impl SourcePayloads {
+    /// No payloads; `packed` is memory to use.
+    fn new(mut packed: Vec<u8>) -> Self {
+        packed.clear();
+        Self {
+            slots: Vec::with_capacity(MAX_BLOCK_SAMPLES),
+            packed,
+            objects: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    #[inline]
     fn push(&mut self, bytes: &Bound<'_, PyBytes>) {
         let content = bytes.as_bytes();
-        self.slots.push((content.as_ptr(), content.len()));
-        self.bytes += content.len();
-        self.objects.push(bytes.clone().into_any().unbind());
+        let len = content.len();
+        self.bytes += len;
+        let start = if len <= MAX_COPIED {
+            let offset = self.packed.len();
+            self.packed.extend_from_slice(content);
+            self.packed
+                .resize(self.packed.len().next_multiple_of(RECORD_ALIGNMENT), 0);
+            Start::Packed(offset)
+        } else {
+            self.objects.push(bytes.clone().into_any().unbind());
+            Start::Held(content.as_ptr())
+        };
+        self.slots.push(Slot { start, len });
     }
 }
 
@@ -48,9 +89,24 @@ impl PayloadList for SourcePayloads {
 
     #[allow(unsafe_code)]
     fn get(&self, index: usize) -> &[u8] {
-        let (start, len) = self.slots[index];
-        // SAFETY: the slot was made from a slice of an object that this value keeps alive and nobody can change.
-        unsafe { std::slice::from_raw_parts(start, len) }
+        let Some(&Slot { start, len }) = self.slots.get(index) else {
+            return &[];
+        };
+        match start {
+            Start::Packed(offset) => self.packed.get(offset..offset + len).unwrap_or_default(),
+            // SAFETY: the slot was made from a slice of an object that this value keeps alive and nobody can change.
+            Start::Held(start) => unsafe { std::slice::from_raw_parts(start, len) },
+        }
+    }
+
+    fn total_bytes(&self) -> u64 {
+        self.bytes as u64
+    }
+
+    fn take_laid(&mut self) -> Option<Vec<u8>> {
+        self.objects
+            .is_empty()
+            .then(|| std::mem::take(&mut self.packed))
     }
 }
 
@@ -91,7 +147,7 @@ pub(crate) struct Puller<'py> {
 
 impl<'py> Puller<'py> {
     pub(crate) fn new(name: &str, source: &Bound<'py, PyAny>, timed: bool) -> PyResult<Self> {
-        let iterator = source.try_iter()?;
+        let iterator = iterate(source)?;
         let name = name.to_owned();
         Ok(Self {
             name,
@@ -108,18 +164,18 @@ impl<'py> Puller<'py> {
         self.builder.as_ref()
     }
 
-    /// Pulls up to one block; none from a source that yields nothing at all.
+    /// Pulls up to one block; none from a source that yields nothing at all. `memory` is used for short payloads.
     ///
     /// # Errors
     /// Whatever the source raises; a typed error for a sample that can't be stored.
-    pub(crate) fn pull(&mut self) -> PyResult<Option<Pulled>> {
+    pub(crate) fn pull(&mut self, memory: Vec<u8>) -> PyResult<Option<Pulled>> {
         let py = self.iterator.py();
-        let mut payloads = SourcePayloads::default();
+        let mut payloads = SourcePayloads::new(memory);
         let started = Instant::now();
         let mut ended = false;
         while payloads.slots.len() < MAX_BLOCK_SAMPLES && payloads.bytes < MAX_BLOCK_BYTES {
             let before = self.timed.then(Instant::now);
-            let item = survive(|| self.iterator.next());
+            let item = next(&self.iterator);
             let after = self.timed.then(Instant::now);
             if let (Some(before), Some(after)) = (before, after) {
                 self.times.python_next += after - before;
@@ -135,8 +191,10 @@ impl<'py> Puller<'py> {
                 self.times.samples += 1;
             }
             let taken = payloads.slots.len();
-            // Looking at the clock for every sample would cost as much as taking it apart.
-            if (taken < 4 || taken % 16 == 0) && started.elapsed() > MAX_BLOCK_AGE {
+            // Looking at this for every sample would cost as much as taking it apart.
+            if (taken < 4 || taken % 16 == 0)
+                && (started.elapsed() > MAX_BLOCK_AGE || self.text_bytes() > MAX_BLOCK_BYTES as u64)
+            {
                 break;
             }
         }
@@ -150,6 +208,11 @@ impl<'py> Puller<'py> {
             columns,
             ended,
         }))
+    }
+
+    /// Bytes of text in the block.
+    fn text_bytes(&self) -> u64 {
+        self.builder.as_ref().map_or(0, Builder::text_bytes)
     }
 
     fn take(&mut self, item: &Bound<'py, PyAny>, payloads: &mut SourcePayloads) -> PyResult<()> {

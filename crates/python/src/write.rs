@@ -8,10 +8,10 @@ use dataset_rt_runtime::{
 };
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 
 use crate::config::write_options;
-use crate::ending::survive;
+use crate::ending::{call, survive};
 use crate::error::{CallError, IntoPyResult, to_py};
 use crate::interrupt::{SIGNAL_INTERVAL, interruptible};
 use crate::payload::release_abandoned;
@@ -239,7 +239,8 @@ impl Run<'_, '_> {
                 }
                 Ok(Begin::Wait { holder }) => {
                     if !told && let Some(on_wait) = &self.callbacks.on_wait {
-                        on_wait.call1((name, holder))?;
+                        let arguments = (name, holder).into_pyobject(py)?;
+                        call(on_wait, &arguments, None)?;
                     }
                     told = true;
                     py.detach(|| std::thread::sleep(SIGNAL_INTERVAL));
@@ -280,7 +281,8 @@ impl Run<'_, '_> {
             if writer.failed() {
                 return Ok(());
             }
-            let pulled = survive(|| puller.pull());
+            let memory = writer.spare_buffer();
+            let pulled = survive(|| puller.pull(memory));
             if self.profiled {
                 let times = std::mem::take(&mut puller.times);
                 self.session
@@ -379,7 +381,8 @@ impl Run<'_, '_> {
         )?;
         snapshot.set_item("sources_total", self.outcomes.len())?;
         snapshot.set_item("elapsed", self.started.elapsed().as_secs_f64())?;
-        survive(|| on_progress.call1((snapshot,)))?;
+        let arguments = PyTuple::new(py, [snapshot])?;
+        call(on_progress, &arguments, None)?;
         Ok(())
     }
 }

@@ -475,6 +475,19 @@ impl Dataset {
         ))
     }
 
+    /// Reads the payload of one sample on the caller's thread, into the memory that `allocate` makes for its length.
+    ///
+    /// # Errors
+    /// [`Error::UnknownSample`], whatever keeps the sample from being read, and those of `allocate`.
+    pub fn read_one<B: PayloadBuffers, E: From<Error>>(
+        &self,
+        sample: SampleRef,
+        allocate: impl FnOnce(u32) -> Result<B, E>,
+    ) -> Result<B, E> {
+        self.loaded.sample(sample.cache.into(), sample.sample)?;
+        self.loaded.read_one(sample, allocate)
+    }
+
     /// Plans a direct read of some samples on the caller's thread.
     ///
     /// # Errors
@@ -490,12 +503,21 @@ impl Dataset {
         Ok(ReadPlan::new(self.loaded.clone(), work))
     }
 
-    /// The sample of an active row.
+    /// The sample of an active row; negative rows count from the end.
     ///
     /// # Errors
-    /// [`Error::Index`] past the end.
-    pub fn active_sample(&self, row: u64) -> Result<SampleRef> {
-        self.table().row(row)
+    /// [`Error::Index`] out of range.
+    pub fn active_sample(&self, row: i64) -> Result<SampleRef> {
+        let state = self.state();
+        let len = state.table.len();
+        let place = if row < 0 {
+            len.checked_sub(row.unsigned_abs())
+        } else {
+            Some(row.unsigned_abs())
+        };
+        place
+            .and_then(|place| state.table.sample(place))
+            .ok_or(Error::Index { index: row, len })
     }
 
     /// The sample of a cache, active or not.

@@ -35,59 +35,114 @@ pub(crate) fn table(
     table: &Arc<ActiveTable>,
     cancel: &Cancel,
 ) -> Result<Vec<RecordBatch>> {
-    let schema = table_schema(loaded.fields());
     let chunks = chunks(loaded, table);
-    let (loaded, table, shared) = (loaded.clone(), table.clone(), chunks.clone());
-    let batches = shared_work(pool, chunks.len(), cancel, move |at| {
+    let count = chunks.len();
+    let export = Export {
+        schema: table_schema(loaded.fields()),
+        constants: Constants::new(table, &chunks),
+        loaded: loaded.clone(),
+        table: table.clone(),
+    };
+    let batches = shared_work(pool, count, cancel, move |at| {
         mapped::ensure_guard();
         let mut batches = Vec::new();
-        if let Some(rows) = shared.get(at) {
-            push_table(&loaded, &table, &schema, rows.clone(), &mut batches)?;
+        if let Some(rows) = chunks.get(at) {
+            export.push(rows.clone(), &mut batches)?;
         }
         Ok(batches)
     })?;
     Ok(batches.into_iter().flatten().collect())
 }
 
-/// One batch of the table, or more where its text is too long for one.
-fn push_table(
-    loaded: &Loaded,
-    table: &ActiveTable,
-    schema: &SchemaRef,
-    rows: Range<u64>,
-    batches: &mut Vec<RecordBatch>,
-) -> Result<()> {
-    let count = usize::try_from(rows.end - rows.start).unwrap_or(usize::MAX);
-    let run = if table.is_all_samples() {
-        table.sample(rows.start)
-    } else {
-        None
-    };
-    let (ids, gathered) = match run {
-        Some(first) => (
-            ids_of_run(first, count),
-            GatheredColumns::gather_run(loaded, first, count)?,
-        ),
-        None => {
-            let samples = samples_of(table, rows.clone());
-            (
-                id_columns(&samples),
-                GatheredColumns::gather(loaded, &samples)?,
-            )
+/// What all batches of an export are made from.
+struct Export {
+    schema: SchemaRef,
+    constants: Constants,
+    loaded: Arc<Loaded>,
+    table: Arc<ActiveTable>,
+}
+
+/// Columns of one value, made once for the longest batch: the others are slices of the same memory.
+struct Constants {
+    first_cache: ScalarBuffer<u64>,
+    weight: Option<ScalarBuffer<f64>>,
+}
+
+impl Constants {
+    fn new(table: &ActiveTable, chunks: &[Range<u64>]) -> Self {
+        let longest = chunks.iter().map(|rows| rows.end - rows.start).max();
+        let longest = usize::try_from(longest.unwrap_or(0)).unwrap_or(0);
+        Self {
+            first_cache: vec![0; longest].into(),
+            weight: table
+                .equal_weight()
+                .map(|weight| vec![weight; longest].into()),
         }
-    };
-    if gathered.text_is_too_long() && count > 1 {
-        let middle = rows.start + (count / 2) as u64;
-        push_table(loaded, table, schema, rows.start..middle, batches)?;
-        return push_table(loaded, table, schema, middle..rows.end, batches);
     }
-    let mut columns = ids;
-    for column in gathered.columns {
-        columns.push(column.into_arrow()?);
+
+    /// The ids of a run of samples.
+    fn ids_of_run(&self, first: SampleRef, count: usize) -> Vec<ArrayRef> {
+        let caches = if first.cache == 0 {
+            self.first_cache.slice(0, count)
+        } else {
+            vec![u64::from(first.cache); count].into()
+        };
+        let samples: Vec<u64> = (first.sample..first.sample + count as u64).collect();
+        vec![
+            Arc::new(UInt64Array::new(caches, None)),
+            Arc::new(UInt64Array::from(samples)),
+        ]
     }
-    columns.push(weight_column(table, rows));
-    batches.push(batch(schema.clone(), columns, count)?);
-    Ok(())
+
+    fn weights(&self, table: &ActiveTable, rows: Range<u64>, count: usize) -> ArrayRef {
+        match &self.weight {
+            Some(weights) => Arc::new(Float64Array::new(weights.slice(0, count), None)),
+            None => weight_column(table, rows),
+        }
+    }
+}
+
+impl Export {
+    /// One batch of the table, or more where its text is too long for one.
+    fn push(&self, rows: Range<u64>, batches: &mut Vec<RecordBatch>) -> Result<()> {
+        let Self {
+            schema,
+            constants,
+            loaded,
+            table,
+        } = self;
+        let count = usize::try_from(rows.end - rows.start).unwrap_or(usize::MAX);
+        let run = if table.is_all_samples() {
+            table.sample(rows.start)
+        } else {
+            None
+        };
+        let (ids, gathered) = match run {
+            Some(first) => (
+                constants.ids_of_run(first, count),
+                GatheredColumns::gather_run(loaded, first, count)?,
+            ),
+            None => {
+                let samples = samples_of(table, rows.clone());
+                (
+                    id_columns(&samples),
+                    GatheredColumns::gather(loaded, &samples)?,
+                )
+            }
+        };
+        if gathered.text_is_too_long() && count > 1 {
+            let middle = rows.start + (count / 2) as u64;
+            self.push(rows.start..middle, batches)?;
+            return self.push(middle..rows.end, batches);
+        }
+        let mut columns = ids;
+        for column in gathered.columns {
+            columns.push(column.into_arrow()?);
+        }
+        columns.push(constants.weights(table, rows, count));
+        batches.push(batch(schema.clone(), columns, count)?);
+        Ok(())
+    }
 }
 
 /// Ids and weights of the active table.
@@ -307,12 +362,10 @@ impl GatheredColumn {
     fn into_arrow(self) -> Result<ArrayRef> {
         let nulls = self
             .present
-            .map(|present| NullBuffer::new(BooleanBuffer::from(present)));
+            .map(|present| NullBuffer::new(packed(&present)));
         let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
         Ok(match self.values {
-            Values::Bool(values) => {
-                Arc::new(BooleanArray::new(BooleanBuffer::from(values), nulls)) as ArrayRef
-            }
+            Values::Bool(values) => Arc::new(BooleanArray::new(packed(&values), nulls)) as ArrayRef,
             Values::Int64(values) => Arc::new(Int64Array::new(values.into(), nulls)),
             Values::Float64(values) => Arc::new(Float64Array::new(values.into(), nulls)),
             Values::Utf8 { ends, bytes } => Arc::new(text_views(&ends, bytes, nulls)?),
@@ -330,34 +383,62 @@ fn text_views(ends: &[i64], bytes: Vec<u8>, nulls: Option<NullBuffer>) -> Result
     }
     let mut views = Vec::with_capacity(ends.len().saturating_sub(1));
     let mut start = 0_usize;
+    let mut all_inline = true;
     for &end in ends.iter().skip(1) {
         let end = usize::try_from(end).unwrap_or(start);
-        let text = bytes.get(start..end).unwrap_or_default();
-        views.push(make_view(text, 0, u32::try_from(start).unwrap_or(u32::MAX)));
+        all_inline &= end.saturating_sub(start) <= MAX_INLINE;
+        views.push(view(&bytes, start, end));
         start = end;
     }
-    let buffers: Vec<Buffer> = if bytes.is_empty() {
+    let buffers: Vec<Buffer> = if all_inline {
         Vec::new()
     } else {
         vec![Buffer::from_vec(bytes)]
     };
-    // SAFETY: each view was made by make_view of a slice of the one buffer at the offset of that slice; gathered text is
+    // SAFETY: each view was made of a slice of the one buffer, at the offset of that slice where it is long; gathered text is
     // UTF-8 with each end at a character's border; there is one null bit for each view.
     Ok(unsafe { StringViewArray::new_unchecked(ScalarBuffer::from(views), buffers.into(), nulls) })
+}
+
+/// Longest text that a view holds in itself.
+const MAX_INLINE: usize = 12;
+
+/// The view of `bytes[start..end]`.
+#[inline]
+fn view(bytes: &[u8], start: usize, end: usize) -> u128 {
+    let len = end.saturating_sub(start);
+    // Short texts are most: one load of all that may belong to them, and a mask.
+    if len <= MAX_INLINE
+        && let Some(window) = bytes.get(start..).and_then(<[u8]>::first_chunk::<16>)
+    {
+        let text = u128::from_le_bytes(*window) & ((1 << (8 * len)) - 1);
+        return text << 32 | len as u128;
+    }
+    let text = bytes.get(start..end).unwrap_or_default();
+    make_view(text, 0, u32::try_from(start).unwrap_or(u32::MAX))
+}
+
+/// One bit a value.
+fn packed(values: &[bool]) -> BooleanBuffer {
+    let (eights, rest) = values.as_chunks::<8>();
+    let mut bytes = Vec::with_capacity(values.len().div_ceil(8));
+    // The product brings the lowest bit of byte i to bit 56 + i, and nothing else there.
+    const GATHER: u64 = 0x0102_0408_1020_4080;
+    bytes.extend(eights.iter().map(|eight| {
+        let word = u64::from_le_bytes(eight.map(u8::from));
+        let [.., byte] = word.wrapping_mul(GATHER).to_le_bytes();
+        byte
+    }));
+    if !rest.is_empty() {
+        let bits = rest.iter().rev();
+        bytes.push(bits.fold(0, |byte, bit| byte << 1 | u8::from(*bit)));
+    }
+    BooleanBuffer::new(Buffer::from_vec(bytes), 0, values.len())
 }
 
 fn id_columns(samples: &[SampleRef]) -> Vec<ArrayRef> {
     let caches: Vec<u64> = samples.iter().map(|sample| sample.cache.into()).collect();
     let ids: Vec<u64> = samples.iter().map(|sample| sample.sample).collect();
-    vec![
-        Arc::new(UInt64Array::from(caches)),
-        Arc::new(UInt64Array::from(ids)),
-    ]
-}
-
-fn ids_of_run(first: SampleRef, count: usize) -> Vec<ArrayRef> {
-    let caches = vec![u64::from(first.cache); count];
-    let ids: Vec<u64> = (first.sample..first.sample + count as u64).collect();
     vec![
         Arc::new(UInt64Array::from(caches)),
         Arc::new(UInt64Array::from(ids)),
@@ -406,4 +487,29 @@ fn arrow_field(field: &Field) -> ArrowField {
         _ => DataType::Null,
     };
     ArrowField::new(&field.name, data_type, field.nullable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{make_view, packed, view};
+
+    #[test]
+    fn bits_are_the_values() {
+        for len in 0..40 {
+            let values: Vec<bool> = (0..len).map(|i| (i * 7 + len) % 3 == 0).collect();
+            let bits: Vec<bool> = packed(&values).iter().collect();
+            assert_eq!(bits, values);
+        }
+    }
+
+    #[test]
+    fn views_are_those_of_arrow() {
+        let bytes: Vec<u8> = (1..=60).collect();
+        for start in 0..=60 {
+            for end in start..=60 {
+                let expected = make_view(&bytes[start..end], 0, u32::try_from(start).unwrap());
+                assert_eq!(view(&bytes, start, end), expected, "{start}..{end}");
+            }
+        }
+    }
 }

@@ -27,9 +27,9 @@ pub use dataset::{CommittedUpdate, Cursor, Dataset, PreparedUpdate, ReaderOption
 pub use error::{Error, Fault, Result};
 pub use pool::{MAX_WORKERS, Pool};
 pub use reader::{
-    Block, BlockSizing, BlockStream, Cache, CacheOptions, GatheredColumns, JoinedBuffers,
-    MAX_BLOCK_BYTES, MAX_BLOCK_SAMPLES, MAX_PREFETCH_BYTES, MAX_PROBLEMS, PayloadBuffers, Poll,
-    Problem, ReadPlan, VecBuffers, VerifyReport, Waiter, examine, verify,
+    Block, BlockColumns, BlockSizing, BlockStream, Cache, CacheOptions, GatheredColumns,
+    JoinedBuffers, MAX_BLOCK_BYTES, MAX_BLOCK_SAMPLES, MAX_PREFETCH_BYTES, MAX_PROBLEMS,
+    PayloadBuffers, Poll, Problem, ReadPlan, VecBuffers, VerifyReport, Waiter, examine, verify,
 };
 pub use sampler::{
     CACHE_HEADS, LoaderPart, MAX_ROWS, Mode, POSITION_FORMAT, POSITION_VERSION, POSITIONS,
@@ -39,9 +39,9 @@ pub use sampler::{
 };
 pub use writer::{
     Begin, DEFAULT_MAX_SHARD_BYTES, DEFAULT_PREFETCH_SIZE, InputBlock, MAX_QUEUED_BYTES,
-    MAX_SOURCE_NAME_BYTES, OnMismatch, PayloadList, Progress, RepairReport, Reused, SourceWriter,
-    Stage, Status, WriteOptions, WriteSession, Written, check_source_name, fold_source_name,
-    repair,
+    MAX_SOURCE_NAME_BYTES, OnMismatch, PayloadList, Progress, RECORD_ALIGNMENT, RepairReport,
+    Reused, SourceWriter, Stage, Status, WriteOptions, WriteSession, Written, check_source_name,
+    fold_source_name, repair,
 };
 
 /// Faults for tests: every change of the disk passes a hook, and is told to a recorder.

@@ -76,8 +76,10 @@ impl Map {
     ///
     /// Ask AFTER copying.
     pub(crate) fn is_broken(&self) -> bool {
-        std::sync::atomic::fence(Ordering::SeqCst);
-        SLOTS[self.slot].broken.load(Ordering::SeqCst)
+        // The handler marks the map before it lays down the zeros: whoever has read one finds the mark, as long as the
+        // loads stay in their order.
+        std::sync::atomic::fence(Ordering::Acquire);
+        SLOTS[self.slot].broken.load(Ordering::Relaxed)
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {

@@ -11,9 +11,12 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use dataset_rt_format::{Columns, Field, FieldType, Schema};
+use dataset_rt_format::{
+    Columns, ContentHasher, Field, FieldType, Manifest, Schema, Value, crc32c,
+};
 use dataset_rt_runtime::{
-    Begin, Cancel, Error, InputBlock, Pool, Stage, Status, WriteOptions, WriteSession,
+    Begin, CacheOptions, Cancel, Error, InputBlock, PayloadList, Pool, RECORD_ALIGNMENT, Stage,
+    Status, WriteOptions, WriteSession, verify,
 };
 
 #[path = "write_support/mod.rs"]
@@ -49,6 +52,116 @@ fn lz4_stores_less_and_gives_the_same_back() {
     packed.assert_is(1, 100);
     assert_eq!(packed.manifest.source.fingerprint.as_deref(), Some("f"));
     assert_eq!(raw.manifest.identity, packed.manifest.identity);
+}
+
+/// Payloads that come laid out for the file.
+struct Laid(Vec<Vec<u8>>, Option<Vec<u8>>);
+
+impl Laid {
+    fn new(payloads: Vec<Vec<u8>>, extra: usize) -> Self {
+        let mut laid = Vec::new();
+        for payload in &payloads {
+            laid.extend_from_slice(payload);
+            laid.resize(laid.len().next_multiple_of(RECORD_ALIGNMENT), 0);
+        }
+        laid.resize(laid.len() + extra, 0);
+        Self(payloads, Some(laid))
+    }
+}
+
+impl PayloadList for Laid {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn get(&self, index: usize) -> &[u8] {
+        self.0.as_slice().get(index).map_or(&[], Vec::as_slice)
+    }
+
+    fn take_laid(&mut self) -> Option<Vec<u8>> {
+        self.1.take()
+    }
+}
+
+#[test]
+fn laid_out_payloads_make_the_same_files() {
+    let base = tempfile::tempdir().unwrap();
+    for (name, options) in [("raw", WriteOptions::default()), ("lz4", lz4())] {
+        let options = WriteOptions {
+            max_shard_bytes: 10_000,
+            ..options
+        };
+        let plain = write(base.path(), options.clone(), 2, name, None, 1, 300, &[70]).unwrap();
+        let session = session(base.path(), options, 2);
+        let writer = begin(&session, &format!("{name}-laid"), None);
+        writer.start(schema()).unwrap();
+        for start in (0..300).step_by(50) {
+            let columns = block(1, start, start + 50).columns;
+            let payloads = (start..start + 50).map(|i| payload(1, i)).collect();
+            let payloads = Box::new(Laid::new(payloads, 0));
+            writer.submit(InputBlock { payloads, columns }).unwrap();
+        }
+        writer.finish();
+        let laid = outcome(&writer).unwrap();
+        read_back(&laid.path).assert_is(1, 300);
+        let files = |path| {
+            let mut files = tree(path);
+            files.retain(|(name, _)| name != Path::new("manifest.json"));
+            files
+        };
+        assert!(files(&plain.path) == files(&laid.path), "{name}");
+    }
+}
+
+#[test]
+fn a_layout_that_is_none_is_an_error() {
+    let base = tempfile::tempdir().unwrap();
+    let session = session(base.path(), WriteOptions::default(), 1);
+    let writer = begin(&session, "s", None);
+    writer.start(schema()).unwrap();
+    let columns = block(1, 0, 3).columns;
+    let payloads = Box::new(Laid::new((0..3).map(|i| payload(1, i)).collect(), 8));
+    writer.submit(InputBlock { payloads, columns }).unwrap();
+    writer.finish();
+    assert!(matches!(outcome(&writer), Err(Error::Internal(_))));
+}
+
+/// The identity goes by blocks of 65,536 rows and the file by batches of 16 MiB of text.
+#[test]
+fn long_texts_over_many_batches() {
+    let base = tempfile::tempdir().unwrap();
+    let fields = ["a", "b"].map(|name| Field::new(name, FieldType::Utf8));
+    let schema = Schema::new(fields.to_vec()).unwrap();
+    let session = session(base.path(), WriteOptions::default(), 2);
+    let writer = begin(&session, "s", None);
+    writer.start(schema.clone()).unwrap();
+    let rows = 65_536 + 5_000;
+    let mut expected = ContentHasher::new(&schema);
+    for start in (0..rows).step_by(1_000) {
+        let mut columns = Columns::new(&schema);
+        let end = rows.min(start + 1_000);
+        for row in start..end {
+            let long = format!("{row}").repeat(row % 200);
+            let values = [Value::Utf8(&long), Value::Utf8("short")];
+            columns.push_row(&values).unwrap();
+        }
+        let records = vec![(1, crc32c(b"p")); end - start];
+        expected.push(&records, &columns).unwrap();
+        while !writer.wait_for_room(Duration::from_secs(1)) {}
+        let payloads = Box::new(vec![b"p".to_vec(); end - start]);
+        writer.submit(InputBlock { payloads, columns }).unwrap();
+    }
+    writer.finish();
+    let written = outcome(&writer).unwrap();
+    let manifest = fs::read(written.path.join("manifest.json")).unwrap();
+    let manifest = Manifest::parse(&manifest).unwrap();
+    assert!(manifest.metadata.size > 32 << 20, "several batches");
+    assert_eq!(manifest.identity, expected.finish());
+    let options = CacheOptions {
+        use_mmap: true,
+        follow_links: false,
+    };
+    verify(&written.path, options, &Cancel::new()).unwrap();
 }
 
 #[test]

@@ -63,6 +63,10 @@ INDEX = {
         "I10",
         lambda: on_sections(lambda f: f.append(Section(99, b"needed"))),
     ),
+    "index-section-kind-0": (
+        "I10",
+        lambda: on_sections(lambda f: f.insert(0, Section(0, b"needed"))),
+    ),
     "index-section-offset": ("I11", lambda: on_sections(_on_kind(17, offset=1 << 40))),
     "index-section-overlap": ("I11", lambda: on_sections(_on_kind(17, offset=256))),
     "index-section-length": ("I11", lambda: on_sections(_on_kind(32, length=1 << 62))),
@@ -104,6 +108,7 @@ ENTRIES = {
     "entry-in-footer": ("E3", lambda: on_entry(3, stored=57)),
     "entry-stored-longer": ("E4", _raw_len(1)),
     "entry-raw-too-long": ("E4", _raw_len(1 << 31)),
+    "entry-nothing-stored": ("E4", lambda: on_index(_nothing_stored, packed)),
     "entry-other-record": ("S13", lambda: on_entry(0, offset=72)),
     "entry-shorter": ("S13", lambda: _moved_length()),
     "entry-crc": (
@@ -114,6 +119,12 @@ ENTRIES = {
     "payload-bytes": ("T1", lambda: on_member(lambda m: m.update(payload_bytes=19))),
     "stored-bytes": ("T1", lambda: on_member(lambda m: m.update(stored_bytes=17))),
 }
+
+
+def _nothing_stored(index: Index) -> None:
+    """No byte can stand for a hundred."""
+    position, _, crc = index.entries[0]
+    index.entries[0] = (position, 0, crc)
 
 
 def _moved_length() -> Files:

@@ -4,7 +4,9 @@ import struct
 from collections.abc import Callable
 
 from model.arrow import ArrowFile, field_table, make_batch, variadic
-from model.flat import Table
+from model.cache import Cache
+from model.flat import Structs, Table, serialise
+from model.schema import Field
 
 from .breaking import COLUMNS, FIELDS, Files, base, on_arrow, on_batch, on_member, poked, put
 
@@ -72,10 +74,13 @@ _EXTENSION = [Table({0: "ARROW:extension:name", 1: "arrow.json"})]
 _DICTIONARY = Table({0: ("i64", 1)})
 _BLOCK = struct.pack("<qi4xq", 8, 16, 0)
 
+_WITHOUT_SCHEMA = serialise(Table({0: ("i16", 4), 2: Structs([]), 3: Structs([])}))
+
 METADATA = {
     "metadata-flip": ("A1", lambda: poked("metadata.arrow", 700)),
     "metadata-footer-flip": ("A1", lambda: poked("metadata.arrow", -20)),
     "metadata-magic": ("A2", lambda: _reframed(lambda raw: raw.__setitem__(5, 0x32))),
+    "metadata-magic-padding": ("A2", lambda: _reframed(lambda raw: raw.__setitem__(7, 0x20))),
     "metadata-end-magic": ("A2", lambda: _reframed(lambda raw: raw.__setitem__(-1, 0x32))),
     "metadata-no-file": (
         "A2",
@@ -93,6 +98,7 @@ METADATA = {
         lambda: on_arrow(put("footer", b"\x08\0\0\0" + bytes(4) + b"\xff\xff\xff\x7f" + bytes(52))),
     ),
     "metadata-footer-version": ("A3", lambda: on_arrow(put("version", 3))),
+    "metadata-no-schema": ("A3", lambda: on_arrow(put("footer", _WITHOUT_SCHEMA))),
     "metadata-big-endian": ("A4", lambda: on_arrow(put("endianness", 1))),
     "metadata-dictionary-block": ("A4", lambda: on_arrow(put("dictionaries", [_BLOCK]))),
     "metadata-field-missing": ("A4", lambda: on_arrow(lambda a: a.fields.pop())),
@@ -116,11 +122,18 @@ METADATA = {
     "metadata-block-unaligned": ("A5", lambda: on_batch(block={"offset": 4})),
     "metadata-block-length": ("A5", lambda: on_batch(block={"body": 1 << 40})),
     "metadata-block-meta-length": ("A5", lambda: on_batch(block={"metadata": 0})),
+    "metadata-block-odd": ("A5", lambda: on_batch(block={"metadata": 12})),
+    "metadata-body-negative": ("A5", lambda: on_batch(block={"body": -64})),
+    "metadata-block-in-footer": ("A5", lambda: on_arrow(lambda a: _longer_body(a, 16))),
+    "metadata-blocks-equal": ("A5", lambda: _blocks(0, 0)),
+    "metadata-blocks-descend": ("A5", lambda: _blocks(1, 0)),
+    "metadata-blocks-overlap": ("A5", lambda: _halves(lambda a: _longer_body(a, 64))),
     "metadata-message-place": ("A6", lambda: on_batch(block={"offset": 16})),
     "metadata-message-length": ("A6", lambda: _reframed(_longer_message)),
     "metadata-message-version": ("A6", lambda: on_batch(version=3)),
     "metadata-message-kind": ("A6", lambda: _schema_as_batch()),
     "metadata-body-length": ("A6", lambda: on_batch(body_length=64)),
+    "metadata-no-header": ("A6", lambda: on_batch(bare=True)),
     "metadata-compressed": ("A7", lambda: on_batch(slots={3: Table({})})),
     "metadata-variadic": ("A7", lambda: on_batch(slots=variadic(1))),
     "metadata-empty-batch": ("A7", lambda: on_arrow(_empty_batch)),
@@ -135,6 +148,15 @@ METADATA = {
     "metadata-buffer-negative": ("A9", _place(1, -8, 32)),
     "metadata-buffer-negative-length": ("A9", _place(0, 0, -1)),
     "metadata-buffer-unaligned": ("A9", _place(1, 4, 32)),
+    "metadata-buffers-equal": ("A9", lambda: _twins([[1, 2, 3]] * 2, {3: (0, 24)})),
+    "metadata-buffers-overlap": (
+        "A9",
+        lambda: _twins([[1, 2, 3], [2, 3, 0]], {3: (8, 24)}),
+    ),
+    "metadata-buffers-descend": (
+        "A9",
+        lambda: _twins([[1, 2, 3]] * 2, {1: (64, 24), 3: (0, 24)}),
+    ),
     "metadata-null-in-required": ("A10", lambda: _null_in_required()),
     "metadata-null-count": ("A10", _node(1, 4, 5)),
     "metadata-null-count-negative": ("A10", _node(1, 4, -1)),
@@ -145,6 +167,7 @@ METADATA = {
     "metadata-offsets-descend": ("A11", _offsets(0, 3, 2, 3, 6)),
     "metadata-offsets-negative": ("A11", _offsets(-1, 3, 3, 3, 6)),
     "metadata-offsets-beyond": ("A11", _offsets(0, 3, 3, 3, 7)),
+    "metadata-offsets-of-null": ("A11", lambda: _offsets_of_null()),
     "metadata-utf8": ("A12", _buffer(4, b"a\xff\xa4ccc")),
     "metadata-utf8-surrogate": ("A12", _buffer(4, b"aaa\xed\xa0\x80")),
     "metadata-utf8-overlong": ("A12", _buffer(4, b"a\xc0\x80ccc")),
@@ -163,6 +186,39 @@ METADATA = {
 }
 
 
+def _longer_body(a: ArrowFile, more: int) -> None:
+    """Block and message agree on a body that is longer than its buffers."""
+    body = sum(-(-len(b) // 64) * 64 for b in a.batches[0].buffers)
+    a.batches[0].body_length = body + more
+    a.batches[0].block = {"body": body + more}
+
+
+def _halves(edit: Callable[[ArrowFile], None]) -> Files:
+    """Two batches of the same two rows: but for the order of Blocks every check holds."""
+    columns = [[7, 8, 7, 8]]
+    hooks = {"arrow": edit}
+    return Cache([b"a", b"b", b"c", b"d"], FIELDS[:1], columns, batches=[2, 2], hooks=hooks).build()
+
+
+def _blocks(*order: int) -> Files:
+    """The footer's Blocks point at these batches."""
+
+    def edit(a: ArrowFile) -> None:
+        raw = a.to_bytes()
+        places = [at for at in range(8, len(raw), 8) if raw[at : at + 4] == b"\xff\xff\xff\xff"]
+        for batch, number in zip(a.batches, order, strict=True):
+            batch.block = {"offset": places[1 + number]}
+
+    return _halves(edit)
+
+
+def _twins(columns: list[list], places: dict[int, tuple[int, int]]) -> Files:
+    """Two int64 columns; their values are buffers 1 and 3, at 0 and 64."""
+    fields = [Field("n", "int64"), Field("m", "int64")]
+    hooks = {"arrow": lambda a: a.batches[0].places.update(places)}
+    return Cache([b"a", b"b", b"c"], fields, columns, hooks=hooks).build()
+
+
 def _schema_as_batch() -> Files:
     """The block points at the schema message."""
 
@@ -178,6 +234,15 @@ def _longer_message(raw: bytearray) -> None:
     """The length in a message's frame is not the one of its Block."""
     at = raw.index(b"\xff\xff\xff\xff", 12)
     raw[at + 4] ^= 8
+
+
+def _offsets_of_null() -> Files:
+    """Beyond the bytes, in the slot of a null."""
+
+    def edit(a: ArrowFile) -> None:
+        a.batches[0].buffers[1] = struct.pack("<3i", 0, 1, 9)
+
+    return Cache([b"a", b"b"], [Field("t", "utf8", True)], [["x", None]], hooks={"arrow": edit}).build()
 
 
 def _null_in_required() -> Files:

@@ -7,10 +7,17 @@ from model.cache import Cache, Shard
 
 from .breaking import S0, S1, Files, base, damaged, on_member, on_shard, packed, poked, put
 
+def _folder(files: Files, name: str) -> None:
+    """A folder in place of a file."""
+    files[name + "/inside"] = files.pop(name)
+
+
 FILES = {
     "metadata-missing": ("F1", lambda: damaged(lambda f: f.pop("metadata.arrow"))),
     "index-missing": ("F1", lambda: damaged(lambda f: f.pop("index.bin"))),
     "shard-missing": ("F1", lambda: damaged(lambda f: f.pop(S1))),
+    "metadata-folder": ("F1", lambda: damaged(lambda f: _folder(f, "metadata.arrow"))),
+    "shard-folder": ("F1", lambda: damaged(lambda f: _folder(f, S1))),
     "metadata-truncated": (
         "F2",
         lambda: damaged(lambda f: f.update({"metadata.arrow": f["metadata.arrow"][:-1]})),

@@ -413,6 +413,42 @@ def positions() -> list[dict]:
     return out
 
 
+def position_ranges() -> list[dict]:
+    """Ends of the ranges of a saved position."""
+    good = positions()[0]["in"]["position"]
+    end = str(2**63)
+    changes = [
+        (None, {"window_start": end, "window_len": "0", "delivered": "0", "next": end}),
+        (None, {"window_start": "0", "window_len": end, "delivered": end, "next": end}),
+        (None, {"rows": str(2**62)}),
+        (None, {"epoch_len": str(2**63 - 1)}),
+        (None, {"stream": 2**32 - 1}),
+        (None, {"cache_heads": ["00000000"] * 64}),
+        ("rows", {"rows": str(2**62 + 1)}),
+        ("window_start", {"window_start": 20}),
+        ("next", {"next": str(2**63 + 1)}),
+        ("epoch_len", {"epoch_len": end}),
+        ("epoch_len", {"epoch_len": 10}),
+        ("stream", {"stream": "3"}),
+        ("stream", {"stream": -1}),
+        ("cache_heads", {"cache_heads": ["00000000"] * 65}),
+        ("cache_heads", {"cache_heads": ["0000000A"]}),
+        ("cache_heads", {"cache_heads": "00000000"}),
+        ("caches", {"caches": good["caches"].upper()}),
+        ("table", {"table": good["table"] | {"more": None}}),
+        ("table", {"table": {"rows": good["table"]["rows"]}}),
+        ("table", {"table": good["table"] | {"rows": "00"}}),
+        ("delivered", {"delivered": None}),
+        ("mode", {"mode": None}),
+    ]
+    out = []
+    for member, change in changes:
+        shown = {"accepted": tag("bool", member is None)}
+        shown |= {"member": tag("utf8", member)} if member else {}
+        out.append(case(shown, position={**good, **change}))
+    return out
+
+
 def small_numbers() -> list[dict]:
     """The draw below n! behind a pass of n <= 20."""
     return [
@@ -452,4 +488,5 @@ CASES = {
     "table-digest": (digests, ["sampling 11.2"]),
     "caches-digest": (caches_digests, ["sampling 11.1"]),
     "position": (positions, ["sampling 12"]),
+    "position-ranges": (position_ranges, ["sampling 12"]),
 }

@@ -322,6 +322,79 @@ def wide() -> Cache:
     return Cache([b"w"], fields, [[values[f.type]] for f in fields])
 
 
+def odd_names() -> Cache:
+    """Names that mean something in a programming language."""
+    names = ["__proto__", "constructor", "toString", "hasOwnProperty", "prototype", "length", "then"]
+    names += ["0", "-1", "__class__", "self", "None", "null", "undefined", "NaN", "index", "payload"]
+    rows = [[i, -i] for i in range(len(names))]
+    fields = [Field(n, "int64") for n in names]
+    return Cache([b"1", b"2"], fields, rows, user={n: n for n in names})
+
+
+def extreme_numbers() -> Cache:
+    """Ends of the ranges beside nulls, in two batches."""
+    ints = [-(2**63), None, 2**63 - 1, -1, None, 2**53 + 1, -(2**53) - 1, 0]
+    floats = [
+        Bits(0x7FEFFFFFFFFFFFFF),
+        Bits(0x8000000000000001),
+        None,
+        Bits(0x000FFFFFFFFFFFFF),
+        Bits(0x0010000000000000),
+        Bits(0xFFF0000000000000),
+        Bits(0x8000000000000000),
+        None,
+    ]
+    fields = [Field("i", "int64", True), Field("f", "float64", True)]
+    return Cache([b"%d" % i for i in range(8)], fields, [ints, floats], batches=[3, 5])
+
+
+def date_forms() -> Cache:
+    """No calendar is asked: the form alone counts."""
+    cache = Cache([b"a"])
+    cache.hooks = {"manifest": lambda m: m.update(created="0000-02-31T23:59:60.123456789012Z")}
+    return cache
+
+
+def many_batches_nulls() -> Cache:
+    """Seventeen batches: with nulls at other places, of nulls alone, and without any."""
+    rows = 153
+    fields = [Field(t, t, True) for t in ("bool", "int64", "float64", "utf8")]
+    makes = [lambda i: i % 3 == 1, lambda i: i * i, lambda i: i / 8, lambda i: "\u00e9" * (i % 7)]
+    batches = list(range(1, 18))
+    of = [n for n, count in enumerate(batches) for _ in range(count)]
+
+    def null(row: int, column: int) -> bool:
+        return of[row] % 4 == 1 or (of[row] % 4 != 2 and (row + column) % 5 == 0)
+
+    columns = [[None if null(i, c) else f(i) for i in range(rows)] for c, f in enumerate(makes)]
+    return Cache([b"%x" % i for i in range(rows)], fields, columns, batches=batches)
+
+
+def big_texts() -> Cache:
+    """Text of several blocks of 65,536 bytes; characters and offsets stand across their ends."""
+    texts = ["\u20ac" * 30_000, "", "\U0001f600" * 17_000, "x", "\u00e9" * 40_001]
+    return Cache([b"", b"1", b"2", b"3", b"4"], [Field("t", "utf8")], [texts])
+
+
+def empty_buffers() -> Cache:
+    """Buffers without bytes may stand anywhere in the body."""
+    fields = [Field("i", "int64"), Field("t", "utf8", True), Field("j", "int64")]
+    columns = [[1, 2], ["", ""], [3, 4]]
+    model = arrow_file(fields, columns, [range(2)])
+    # Buffers: 0 and 1 of i, 2 to 4 of t, 5 and 6 of j; the body has three times 64 bytes.
+    model.batches[0].places = {0: (192, 0), 2: (0, 0), 4: (8, 0), 5: (184, 0)}
+    return Cache([b"a", b"b"], fields, columns, metadata=model.to_bytes())
+
+
+def many_blocks() -> Cache:
+    """One sample more than a block of the identity; sections 1 and 2 of several blocks of sums."""
+    rows = 65_537
+    flags = [None if i % 1000 == 7 else i % 3 == 0 for i in range(rows)]
+    payloads = [b"z" * 50 if i % 4096 == 4095 else b"" for i in range(rows)]
+    payloads[-1] = b"last"
+    return Cache(payloads, [Field("flag", "bool", True)], [flags], codec="lz4", align=0)
+
+
 CASES = {
     "minimal": (minimal, ["3", "5", "6", "7", "8", "9"]),
     "all-types": (all_types, ["7.1", "9"]),
@@ -345,4 +418,11 @@ CASES = {
     "json-forms": (json_forms, ["8.1", "8.2"]),
     "extra-files": (extra_files, ["3"]),
     "wide": (wide, ["7.1"]),
+    "odd-names": (odd_names, ["8.2", "8.3"]),
+    "extreme-numbers": (extreme_numbers, ["7.1", "9"]),
+    "date-forms": (date_forms, ["8.2"]),
+    "many-batches-nulls": (many_batches_nulls, ["7.1", "7.3", "9"]),
+    "big-texts": (big_texts, ["6.2", "7.3"]),
+    "empty-buffers": (empty_buffers, ["7.3"]),
+    "many-blocks": (many_blocks, ["5.3", "6.2", "7.4", "9"]),
 }

@@ -41,6 +41,7 @@ class Batch:
     version: int = V5
     body_length: int | None = None  # stated in the message
     block: dict = field(default_factory=dict)  # stated in the footer
+    bare: bool = False  # a message that names its kind and has no header
 
 
 def make_batch(fields: list[Field], columns: list[list], rows: range) -> Batch:
@@ -125,6 +126,8 @@ class ArrowFile:
             message = Table(
                 {0: ("i16", batch.version), 1: ("u8", 3), 2: Table(header), 3: ("i64", length)}
             )
+            if batch.bare:
+                del message.slots[2]
             block = {"offset": len(out), "metadata": _message(out, message, 64), "body": len(body)}
             block |= batch.block
             blocks.append(struct.pack("<qi4xq", block["offset"], block["metadata"], block["body"]))

@@ -32,10 +32,11 @@ def columns(raw: bytes, fields: list[dict], samples: int) -> list[list]:
         blocks = footer.structs(3, "<qi4xq")
     except Broken:
         raise Refused(bad, "A3") from None
-    batches = []
+    batches, end = [], 8
     for offset, meta, body in blocks:
         sound = offset >= 8 and offset % 8 == 0 and meta >= 16 and meta % 8 == 0 and body >= 0
-        need(sound and offset + meta + body <= at, bad, "A5")
+        need(sound and end <= offset and offset + meta + body <= at, bad, "A5")
+        end = offset + meta + body
     for offset, meta, body in blocks:
         need(struct.unpack_from("<Ii", raw, offset) == (0xFFFFFFFF, meta - 8), bad, "A6")
         try:
@@ -46,10 +47,11 @@ def columns(raw: bytes, fields: list[dict], samples: int) -> list[list]:
             raise Refused(bad, "A6") from None
     need(sum(b[2] for b in batches) == samples, bad, "A8")
     for _, body, rows, nodes, buffers in batches:
+        end = 0
         for start, length in buffers:
-            need(
-                start >= 0 and length >= 0 and start % 8 == 0 and start + length <= body, bad, "A9"
-            )
+            sound = start >= 0 and length >= 0 and start % 8 == 0 and start + length <= body
+            need(sound and (length == 0 or end <= start), bad, "A9")
+            end = start + length if length else end
         check_lengths(fields, rows, nodes, buffers)
     out = [[] for _ in fields]
     for body_at, _, rows, nodes, buffers in batches:
@@ -62,7 +64,8 @@ def columns(raw: bytes, fields: list[dict], samples: int) -> list[list]:
 def check_schema(footer, fields: list[dict]) -> None:
     bad = "metadata_invalid"
     schema = footer.table(1)
-    need(schema is not None and schema.scalar(0, "<h") == 0 and footer.count(2) == 0, bad, "A4")
+    need(schema is not None, bad, "A3")
+    need(schema.scalar(0, "<h") == 0 and footer.count(2) == 0, bad, "A4")
     found = schema.tables(1)
     need(len(found) == len(fields), bad, "A4")
     for view, f in zip(found, fields, strict=True):

@@ -3,12 +3,20 @@
 //! Samples are hashed in blocks of 65,536, each on its own, so that blocks may be hashed by several
 //! workers. Payloads enter by length and CRC: the identity tells accidents apart, not forgeries.
 
+mod stored;
+mod streamed;
+
+use std::convert::Infallible;
+
 use sha2::{Digest, Sha256};
 
 use crate::column::{Column, Columns, Value};
 use crate::constants::IDENTITY_BLOCK;
 use crate::error::FormatError;
 use crate::schema::{FieldType, Schema};
+
+pub use stored::identity_of_metadata;
+pub use streamed::StreamedHasher;
 
 const DOMAIN: &[u8] = b"dataset_rt content 1\0";
 
@@ -73,11 +81,23 @@ impl IdentityBlock {
         crc: u32,
         values: impl IntoIterator<Item = Value<'v>>,
     ) -> Result<(), FormatError> {
+        self.push_values(raw_len, crc, values, true)
+    }
+
+    fn push_values<'v>(
+        &mut self,
+        raw_len: u32,
+        crc: u32,
+        values: impl IntoIterator<Item = Value<'v>>,
+        keeps_text: bool,
+    ) -> Result<(), FormatError> {
         self.push_record(raw_len, crc);
         let mut values = values.into_iter();
         let mut fits = true;
         for field in &mut self.fields {
-            fits &= values.next().is_some_and(|value| field.push(value));
+            fits &= values
+                .next()
+                .is_some_and(|value| field.push(value, keeps_text));
         }
         fits &= values.next().is_none();
         self.samples += 1;
@@ -88,12 +108,14 @@ impl IdentityBlock {
         }
     }
 
-    /// Adds rows `start..end` of `columns`, with length and CRC of each payload from `records`.
+    /// Adds rows of `columns` from `start` on, with length and CRC of each payload from `records`; their texts by length
+    /// alone unless `keeps_text`.
     fn push_columns(
         &mut self,
         records: &[(u32, u32)],
         columns: &Columns,
         start: usize,
+        keeps_text: bool,
     ) -> Result<(), FormatError> {
         for (raw_len, crc) in records {
             self.push_record(*raw_len, *crc);
@@ -101,7 +123,7 @@ impl IdentityBlock {
         let end = start + records.len();
         let mut fits = columns.columns().len() == self.fields.len() && end <= columns.rows();
         for (field, column) in self.fields.iter_mut().zip(columns.columns()) {
-            fits &= field.push_range(column, start, end);
+            fits &= field.push_range(column, start, end, keeps_text);
         }
         self.samples += records.len();
         if fits {
@@ -114,14 +136,32 @@ impl IdentityBlock {
     /// The digest of the block.
     #[must_use]
     pub fn digest(&self) -> [u8; 32] {
+        let own_texts = |field: usize, hash: &mut dyn FnMut(&[u8])| {
+            let text = self.fields.get(field).map(|field| field.text.as_slice());
+            hash(text.unwrap_or_default());
+            Ok::<(), Infallible>(())
+        };
+        match self.digest_with(own_texts) {
+            Ok(digest) => digest,
+            Err(never) => match never {},
+        }
+    }
+
+    /// The digest of the block with the texts that `texts` gives for a field, all rows' one after another.
+    fn digest_with<E>(
+        &self,
+        mut texts: impl FnMut(usize, &mut dyn FnMut(&[u8])) -> Result<(), E>,
+    ) -> Result<[u8; 32], E> {
         let mut hash = Sha256::new();
         hash.update(&self.records);
-        for field in &self.fields {
+        for (position, field) in self.fields.iter().enumerate() {
             hash.update(&field.present);
             hash.update(&field.fixed);
-            hash.update(&field.text);
+            if field.field_type == FieldType::Utf8 {
+                texts(position, &mut |text| hash.update(text))?;
+            }
         }
-        hash.finalize().into()
+        Ok(hash.finalize().into())
     }
 
     /// Removes all samples and keeps the memory.
@@ -151,7 +191,7 @@ impl IdentityBlock {
 
 impl FieldBytes {
     /// `false` if the value is of another type, or null where nulls are not declared.
-    fn push(&mut self, value: Value<'_>) -> bool {
+    fn push(&mut self, value: Value<'_>, keeps_text: bool) -> bool {
         if self.nullable {
             self.present.push(u8::from(value != Value::Null));
         }
@@ -162,7 +202,7 @@ impl FieldBytes {
             (FieldType::Int64 | FieldType::Float64, Value::Null) => {
                 self.fixed.extend_from_slice(&[0; 8]);
             }
-            (FieldType::Utf8, Value::Null) => self.push_text(""),
+            (FieldType::Utf8, Value::Null) => self.push_text("", keeps_text),
             (FieldType::Bool, Value::Bool(value)) => self.fixed.push(u8::from(value)),
             (FieldType::Int64, Value::Int64(value)) => {
                 self.fixed.extend_from_slice(&value.to_le_bytes());
@@ -170,13 +210,13 @@ impl FieldBytes {
             (FieldType::Float64, Value::Float64(value)) => {
                 self.fixed.extend_from_slice(&value.to_bits().to_le_bytes());
             }
-            (FieldType::Utf8, Value::Utf8(value)) => self.push_text(value),
+            (FieldType::Utf8, Value::Utf8(value)) => self.push_text(value, keeps_text),
             _ => return false,
         }
         true
     }
 
-    fn push_range(&mut self, column: &Column, start: usize, end: usize) -> bool {
+    fn push_range(&mut self, column: &Column, start: usize, end: usize, keeps_text: bool) -> bool {
         if column.field_type() != self.field_type || end > column.len() || start > end {
             return false;
         }
@@ -197,20 +237,34 @@ impl FieldBytes {
                 bits.for_each(|bits| fixed.extend_from_slice(&bits.to_le_bytes()));
             }
             Column::Utf8(values) => {
-                for row in start..end {
-                    self.push_text(values.get(row).unwrap_or_default());
+                let mut from = values.start_of(start);
+                for &to in values.ends().get(start..end).unwrap_or_default() {
+                    fixed.extend_from_slice(&text_len(to - from).to_le_bytes());
+                    from = to;
+                }
+                if keeps_text {
+                    let text = values.text().as_bytes();
+                    let range = values.start_of(start)..from;
+                    self.text
+                        .extend_from_slice(text.get(range).unwrap_or_default());
                 }
             }
         }
         true
     }
 
-    fn push_text(&mut self, value: &str) {
-        // Texts are at most 2^30 bytes, which columns and readers check.
-        let len = u32::try_from(value.len()).unwrap_or(u32::MAX);
-        self.fixed.extend_from_slice(&len.to_le_bytes());
-        self.text.extend_from_slice(value.as_bytes());
+    fn push_text(&mut self, value: &str, keeps_text: bool) {
+        self.fixed
+            .extend_from_slice(&text_len(value.len()).to_le_bytes());
+        if keeps_text {
+            self.text.extend_from_slice(value.as_bytes());
+        }
     }
+}
+
+/// Texts are at most 2^30 bytes, which columns and readers check.
+fn text_len(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
 }
 
 /// The identity of a stream of samples.
@@ -249,7 +303,7 @@ impl ContentHasher {
         while start < records.len() {
             let count = (IDENTITY_BLOCK - self.block.samples()).min(records.len() - start);
             self.block
-                .push_columns(&records[start..start + count], columns, start)?;
+                .push_columns(&records[start..start + count], columns, start, true)?;
             start += count;
             self.close_if_full();
         }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::metadata::{Batcher, MetadataEncoder, MetadataLayout};
 use crate::schema::Field;
 
 fn schema(nullable: bool) -> Schema {
@@ -135,4 +136,83 @@ fn values_of_another_shape_are_refused() {
             .push_row(0, 0, [Value::Null])
             .is_err()
     );
+}
+
+/// Texts that are asked for when a block ends make the same identity, in whatever pieces they come.
+#[test]
+fn texts_may_be_elsewhere() {
+    let schema = schema(false);
+    let rows = 2 * 65_536 + 100;
+    let (records, all) = columns(&schema, 0..rows);
+    let mut kept = ContentHasher::new(&schema);
+    kept.push(&records, &all).unwrap();
+
+    let mut streamed = StreamedHasher::new(&schema);
+    let mut texts = String::new();
+    let mut start = 0;
+    while start < records.len() {
+        let end = records.len().min(start + streamed.room().min(1000));
+        streamed.push(&records[start..end], &all, start).unwrap();
+        texts.extend((start..end).map(|row| text(u32::try_from(row).unwrap())));
+        start = end;
+        if streamed.room() == 0 || start == records.len() {
+            let given = std::mem::take(&mut texts);
+            streamed
+                .close_block(|field, take| {
+                    assert_eq!(field, 3, "the only field of texts");
+                    given.as_bytes().chunks(777).for_each(take);
+                    Ok::<(), ()>(())
+                })
+                .unwrap();
+        }
+    }
+    assert_eq!(streamed.samples(), u64::from(rows));
+    assert_eq!(streamed.finish(), kept.finish());
+}
+
+#[test]
+fn a_streamed_block_takes_no_more_than_it_may() {
+    let schema = schema(false);
+    let (records, all) = columns(&schema, 0..65_537);
+    let mut hasher = StreamedHasher::new(&schema);
+    let error = hasher.push(&records, &all, 0).unwrap_err();
+    assert!(matches!(error, FormatError::ColumnsShape { .. }), "{error}");
+    let mut hasher = StreamedHasher::new(&schema);
+    assert!(
+        hasher.push(&records[..2], &all, 65_536).is_err(),
+        "one row is left"
+    );
+    let mut hasher = StreamedHasher::new(&schema);
+    hasher.push(&records[..1], &all, 0).unwrap();
+    assert_eq!(
+        hasher.close_block(|_, _| Err("unreadable")),
+        Err("unreadable")
+    );
+}
+
+#[test]
+fn the_identity_of_a_file() {
+    let schema = schema(false);
+    let rows = 65_536 + 100;
+    let (records, all) = columns(&schema, 0..rows);
+    let mut encoder = MetadataEncoder::new(&schema);
+    let mut batcher = Batcher::new(&schema);
+    let mut file = encoder.prefix();
+    // Batches that don't end where blocks do.
+    for (start, end) in [(0, 40_000), (40_000, records.len())] {
+        batcher.push_range(&all, start, end).unwrap();
+        let batch = std::mem::replace(&mut batcher, Batcher::new(&schema)).finish();
+        file.extend(encoder.batch(&batch.unwrap()).unwrap());
+    }
+    file.extend(encoder.finish());
+    let layout = MetadataLayout::parse_bytes(&file, &schema, u64::from(rows)).unwrap();
+    for samples in [rows, 65_536, 7] {
+        let count = usize::try_from(samples).unwrap();
+        let (_, some) = columns(&schema, 0..samples);
+        let mut kept = ContentHasher::new(&schema);
+        kept.push(&records[..count], &some).unwrap();
+        let mut given = records[..count].iter().copied();
+        let found = identity_of_metadata(&schema, &layout, &file, |_| Ok(given.next()));
+        assert_eq!(found.unwrap(), kept.finish(), "{samples} samples");
+    }
 }

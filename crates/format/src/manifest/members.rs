@@ -8,20 +8,50 @@ use crate::error::FormatError;
 
 /// A JSON object and where it stands in the manifest.
 pub(super) struct Members<'a> {
-    path: String,
+    path: Path<'a>,
     map: &'a Map<String, Value>,
 }
 
+/// Made into text for an error alone.
+enum Path<'a> {
+    Top,
+    Member(String),
+    Item(&'a str, usize),
+}
+
+impl Path<'_> {
+    fn text(&self) -> String {
+        match self {
+            Self::Top => String::new(),
+            Self::Member(path) => path.clone(),
+            Self::Item(list, position) => format!("{list}[{position}]"),
+        }
+    }
+}
+
 impl<'a> Members<'a> {
-    /// The members of `value`, which stands at `path`.
-    pub(super) fn of(value: &'a Value, path: &str) -> Result<Self, FormatError> {
-        let map = value
-            .as_object()
-            .ok_or_else(|| error(path, Some(value), "an object"))?;
-        Ok(Self {
-            path: path.to_owned(),
+    /// The members of the manifest itself.
+    pub(super) fn top(map: &'a Map<String, Value>) -> Self {
+        Self {
+            path: Path::Top,
             map,
-        })
+        }
+    }
+
+    /// The members of the object at `position` of a list.
+    pub(super) fn item(
+        value: &'a Value,
+        list: &'a str,
+        position: usize,
+    ) -> Result<Self, FormatError> {
+        Self::of(value, Path::Item(list, position))
+    }
+
+    fn of(value: &'a Value, path: Path<'a>) -> Result<Self, FormatError> {
+        match value.as_object() {
+            Some(map) => Ok(Self { path, map }),
+            None => Err(error(&path.text(), Some(value), "an object")),
+        }
     }
 
     pub(super) fn error(&self, name: &str, allowed: &str) -> FormatError {
@@ -32,11 +62,10 @@ impl<'a> Members<'a> {
         self.map.get(name)
     }
 
-    pub(super) fn full(&self, name: &str) -> String {
-        if self.path.is_empty() {
-            name.to_owned()
-        } else {
-            format!("{}.{name}", self.path)
+    fn full(&self, name: &str) -> String {
+        match &self.path {
+            Path::Top => name.to_owned(),
+            path => format!("{}.{name}", path.text()),
         }
     }
 
@@ -44,7 +73,7 @@ impl<'a> Members<'a> {
         let value = self
             .get(name)
             .ok_or_else(|| self.error(name, "an object"))?;
-        Members::of(value, &self.full(name))
+        Members::of(value, Path::Member(self.full(name)))
     }
 
     pub(super) fn list(&self, name: &str) -> Result<&'a [Value], FormatError> {

@@ -5,6 +5,7 @@
 
 mod members;
 mod parse;
+mod root;
 mod write;
 
 use std::collections::BTreeMap;

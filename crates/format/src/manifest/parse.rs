@@ -7,6 +7,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::members::Members;
+use super::root::{Root, SHARDS, ShardList};
 use super::{FileInfo, Manifest, PREFIX, ShardInfo, SourceInfo, TAIL_END, TAIL_LEN, TAIL_START};
 use crate::codec::Codec;
 use crate::constants::{
@@ -34,17 +35,17 @@ impl Manifest {
                 supported: FORMAT_VERSION,
             });
         }
-        let root: Value =
+        let Root { members, shards } =
             serde_json::from_slice(bytes).map_err(|error| FormatError::ManifestJson {
                 detail: error.to_string(),
             })?;
-        let root = Members::of(&root, "")?;
+        let root = Members::top(&members);
         let required = root.texts("required")?;
         let optional = root.texts("optional")?;
         if !required.is_empty() {
             return Err(FormatError::FeatureUnsupported { features: required });
         }
-        let (manifest, fields) = members(&root, optional)?;
+        let (manifest, fields) = read_members(&root, shards, optional)?;
         check_count(fields.len(), manifest.shards.len())?;
         fields
             .iter()
@@ -159,8 +160,9 @@ fn version(bytes: &[u8]) -> Result<u64, FormatError> {
 
 /// Members whose types, ranges and forms are right, and whose names are not yet checked. The fields are
 /// apart from the manifest, whose schema is still empty.
-fn members(
+fn read_members(
     root: &Members<'_>,
+    shards: Option<ShardList>,
     optional: Vec<String>,
 ) -> Result<(Manifest, Vec<Field>), FormatError> {
     let source = root.object("source")?;
@@ -197,7 +199,10 @@ fn members(
         align: alignment(root)?,
         metadata: named_file(root, "metadata", METADATA_FILE)?,
         index: named_file(root, "index", INDEX_FILE)?,
-        shards: shards(root, codec)?,
+        shards: match shards {
+            Some(list) => list.finish(codec)?,
+            None => return Err(root.error("shards", "a list")),
+        },
     };
     Ok((manifest, fields(root)?))
 }
@@ -205,7 +210,7 @@ fn members(
 fn fields(root: &Members<'_>) -> Result<Vec<Field>, FormatError> {
     let mut fields = Vec::new();
     for (position, value) in root.list("fields")?.iter().enumerate() {
-        let field = Members::of(value, &format!("fields[{position}]"))?;
+        let field = Members::item(value, "fields", position)?;
         let field_type = FieldType::from_name(field.text("type")?)
             .ok_or_else(|| field.error("type", "bool, int64, float64, utf8"))?;
         fields.push(Field {
@@ -254,34 +259,48 @@ fn file(file: &Members<'_>) -> Result<FileInfo, FormatError> {
     })
 }
 
-fn shards(root: &Members<'_>, codec: Codec) -> Result<Vec<ShardInfo>, FormatError> {
-    let list = root.list("shards")?;
-    let mut shards = Vec::with_capacity(list.len());
-    for (position, value) in list.iter().enumerate() {
-        let shard = Members::of(value, &format!("shards[{position}]"))?;
-        let name = shard.text("name")?.to_owned();
-        let FileInfo {
-            size,
-            crc32c,
-            sha256,
-        } = file(&shard)?;
-        let samples = shard.integer("samples", 1)?;
-        let least = shard_file_size(SHARD_HEADER_LEN, samples, codec);
-        if !(least..SHARD_SIZE_LIMIT).contains(&size) {
-            let allowed = format!("{least}..2^40 for {samples} samples");
-            return Err(shard.error("size", &allowed));
-        }
-        let id = shard.hex("id")?;
-        shards.push(ShardInfo {
-            name,
-            size,
-            samples,
-            id,
-            crc32c,
-            sha256,
-        });
+/// The shard at `position` of the list. Without a codec its size is not compared with the number of its samples.
+pub(super) fn shard(
+    value: &Value,
+    position: usize,
+    codec: Option<Codec>,
+) -> Result<ShardInfo, FormatError> {
+    let shard = Members::item(value, SHARDS, position)?;
+    let name = shard.text("name")?.to_owned();
+    let FileInfo {
+        size,
+        crc32c,
+        sha256,
+    } = file(&shard)?;
+    let samples = shard.integer("samples", 1)?;
+    if let Some(codec) = codec {
+        check_shard_size(size, samples, position, codec)?;
     }
-    Ok(shards)
+    Ok(ShardInfo {
+        name,
+        size,
+        samples,
+        id: shard.hex("id")?,
+        crc32c,
+        sha256,
+    })
+}
+
+pub(super) fn check_shard_size(
+    size: u64,
+    samples: u64,
+    position: usize,
+    codec: Codec,
+) -> Result<(), FormatError> {
+    let least = shard_file_size(SHARD_HEADER_LEN, samples, codec);
+    if (least..SHARD_SIZE_LIMIT).contains(&size) {
+        return Ok(());
+    }
+    Err(FormatError::ManifestMember {
+        member: format!("{SHARDS}[{position}].size"),
+        found: size.to_string(),
+        allowed: format!("{least}..2^40 for {samples} samples"),
+    })
 }
 
 /// Whether `text` is a time of RFC 3339 in UTC: `2025-01-31T23:59:59Z`, with a fraction of any length.

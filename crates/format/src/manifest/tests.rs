@@ -301,3 +301,59 @@ fn a_writer_is_told_what_a_reader_would_refuse() {
     manifest.shards[0].name = "x".to_owned();
     assert_eq!(manifest.check().unwrap_err().code(), "name_invalid");
 }
+
+/// Shards are read one by one, but what is wrong is told as if all were looked at together.
+#[test]
+fn the_first_wrong_shard_is_named() {
+    let message = |old: &str, new: &str| edited(old, new).unwrap_err().to_string();
+    let second_without_id = ("\"samples\":3,\"id\"", "\"samples\":3,\"x\"");
+    let found = message(second_without_id.0, second_without_id.1);
+    assert!(
+        found.starts_with("manifest member shards[1].id is missing"),
+        "{found}"
+    );
+    // The size of the first depends on the codec, and still comes before.
+    let text = String::from_utf8(sample().to_bytes()).unwrap();
+    let body = text[..text.len() - TAIL_LEN].replace(second_without_id.0, second_without_id.1);
+    let both = body.replace("\"size\":512", "\"size\":151");
+    let found = Manifest::parse(&sealed(&both)).unwrap_err().to_string();
+    let expected = "manifest member shards[0].size is 151; allowed: 152..2^40 for 2 samples";
+    assert_eq!(found, expected);
+    // So do the members before the list, wherever they stand.
+    let found = Manifest::parse(&sealed(&both.replace("\"alignment\":8", "\"alignment\":6")));
+    let found = found.unwrap_err().to_string();
+    assert!(
+        found.starts_with("manifest member alignment is 6"),
+        "{found}"
+    );
+}
+
+#[test]
+fn of_two_lists_of_shards_the_last_counts() {
+    for (first, expected) in [
+        ("1", ""),
+        ("[]", ""),
+        ("{\"a\":[]}", ""),
+        ("[1,\"\\ud800\"]", "manifest_invalid"),
+    ] {
+        let new = format!("\"shards\":{first},\"shards\":[{{");
+        assert_eq!(code("\"shards\":[{", &new), expected, "{first}");
+    }
+    for (last, found) in [
+        ("null", "null"),
+        ("{}", "an object"),
+        ("-1.5", "-1.5"),
+        ("\"x\"", "\"x\""),
+        ("-7", "-7"),
+        ("true", "true"),
+    ] {
+        let error = edited("}]", &format!("}}],\"shards\":{last}"));
+        // The first `}]` ends the fields, so that the list of shards follows and counts; a second one is put behind it.
+        assert_eq!(error.as_ref().map(|m| m.shards.len()), Ok(2), "{last}");
+        let text = String::from_utf8(sample().to_bytes()).unwrap();
+        let body = format!("{},\"shards\":{last}", &text[..text.len() - TAIL_LEN]);
+        let error = Manifest::parse(&sealed(&body)).unwrap_err();
+        let expected = format!("manifest member shards is {found}; allowed: a list");
+        assert_eq!(error.to_string(), expected);
+    }
+}

@@ -19,7 +19,8 @@ pub(super) struct Place {
 }
 
 impl Place {
-    pub(super) fn of(block: &Block, limit: u64) -> Result<Self, FormatError> {
+    /// `from` is where the batch before ends: without that order a small footer could name one large header many times.
+    pub(super) fn of(block: &Block, from: u64, limit: u64) -> Result<Self, FormatError> {
         let (offset, body_len) = (block.offset(), block.bodyLength());
         let message_len = i64::from(block.metaDataLength());
         for (what, number) in [("batch", offset), ("batch header's end", message_len)] {
@@ -47,6 +48,13 @@ impl Place {
         let (Some(start), Some(middle)) = (start, middle) else {
             return Err(outside("batch header", offset, message_len));
         };
+        if start < from {
+            return Err(FormatError::MetadataOverlap {
+                what: "batch",
+                offset,
+                end: from,
+            });
+        }
         let end = u64::try_from(body_len)
             .ok()
             .and_then(|len| middle.checked_add(len))
@@ -56,6 +64,10 @@ impl Place {
             message: start..middle,
             body: middle..end,
         })
+    }
+
+    pub(super) fn end(&self) -> u64 {
+        self.body.end
     }
 }
 
@@ -160,12 +172,21 @@ fn read_columns(
         ));
     }
     let mut buffers = batch.buffers().into_iter().flatten();
+    let mut end = 0;
     let mut next = |what, bytes| {
         // The count was compared above.
         let buffer = buffers
             .next()
             .map(|buffer| (buffer.offset(), buffer.length()));
-        read_buffer(what, buffer.unwrap_or((-1, -1)), place, bytes, rows)
+        let (offset, len) = buffer.unwrap_or((-1, -1));
+        let range = read_buffer(what, (offset, len), place, bytes, rows)?;
+        if !range.is_empty() {
+            if range.start < place.body.start + end {
+                return Err(FormatError::MetadataOverlap { what, offset, end });
+            }
+            end = range.end - place.body.start;
+        }
+        Ok(range)
     };
     let mut columns = Vec::with_capacity(types.len());
     let nodes = batch.nodes().into_iter().flatten();

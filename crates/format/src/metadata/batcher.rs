@@ -26,13 +26,25 @@ impl Batcher {
     /// # Errors
     /// [`FormatError::ColumnsShape`] if the columns are of other types.
     pub fn push(&mut self, columns: &Columns) -> Result<Vec<Columns>, FormatError> {
+        self.push_range(columns, 0, columns.rows())
+    }
+
+    /// As [`push`](Self::push), of the rows `start..last` alone.
+    ///
+    /// # Errors
+    /// [`FormatError::ColumnsShape`] if the columns are of other types or have fewer rows.
+    pub fn push_range(
+        &mut self,
+        columns: &Columns,
+        mut start: usize,
+        last: usize,
+    ) -> Result<Vec<Columns>, FormatError> {
         let mut full = Vec::new();
-        let mut start = 0;
-        while start < columns.rows() {
-            let end = self.room(columns, start);
+        while start < last {
+            let end = self.room(columns, start, last);
             self.open.extend_range(columns, start, end)?;
             // What did not fit, or a batch that can't take another row, ends it.
-            if end < columns.rows() || self.open.rows() == MAX_BATCH_ROWS {
+            if end < last || self.open.rows() == MAX_BATCH_ROWS {
                 full.push(self.open.take());
             }
             start = end;
@@ -56,10 +68,16 @@ impl Batcher {
         self.open.rows()
     }
 
+    /// Those rows.
+    #[must_use]
+    pub fn open(&self) -> &Columns {
+        &self.open
+    }
+
     /// The end of the rows from `start` that still belong into the open batch.
-    fn room(&self, columns: &Columns, start: usize) -> usize {
+    fn room(&self, columns: &Columns, start: usize, last: usize) -> usize {
         let most = start + (MAX_BATCH_ROWS - self.open.rows());
-        let most = most.min(columns.rows());
+        let most = most.min(last);
         let mut text = self.open.text_bytes();
         if start == 0 && text + columns.text_bytes() <= MAX_BATCH_TEXT {
             return most;

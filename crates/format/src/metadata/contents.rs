@@ -6,6 +6,7 @@ use flatbuffers::VerifierOptions;
 use super::batch::{Place, read_batch};
 use super::errors::{message_error, value_error};
 use super::footer::field_type;
+use super::frame::FILE_START;
 use super::layout::{footer_range, slice};
 use crate::error::FormatError;
 use crate::schema::{Field, FieldType, Schema};
@@ -29,9 +30,11 @@ pub fn metadata_contents(file: &[u8]) -> Result<(Schema, u64), FormatError> {
     let types: Vec<FieldType> = fields.iter().map(|field| field.field_type).collect();
     let nullable: Vec<bool> = fields.iter().map(|field| field.nullable).collect();
     let mut rows = 0_u64;
+    let mut end = FILE_START as u64;
     let blocks = footer.recordBatches().into_iter().flatten();
     for block in blocks {
-        let place = Place::of(block, range.start)?;
+        let place = Place::of(block, end, range.start)?;
+        end = place.end();
         let bytes = slice(file, &place.message)?;
         rows = rows.saturating_add(read_batch(bytes, &place, rows, &types, &nullable)?.rows);
     }

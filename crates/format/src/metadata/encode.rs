@@ -1,5 +1,7 @@
 //! Writing the metadata as a stream of bytes to append.
 
+use std::ops::Range;
+
 use arrow_ipc::{Block, Buffer, FieldNode};
 
 use super::frame::{BODY_ALIGNMENT, FILE_START, batch_message, file_end, schema_message};
@@ -19,6 +21,7 @@ pub struct MetadataEncoder {
     offset: usize,
     blocks: Vec<Block>,
     rows: u64,
+    texts: Vec<Range<u64>>,
 }
 
 impl MetadataEncoder {
@@ -30,6 +33,7 @@ impl MetadataEncoder {
             offset: 0,
             blocks: Vec::new(),
             rows: 0,
+            texts: Vec::new(),
         };
         made.offset = made.prefix().len();
         made
@@ -76,10 +80,20 @@ impl MetadataEncoder {
             i32::try_from(bytes.len()).unwrap_or(i32::MAX),
             signed(body.bytes.len()),
         ));
+        let body_at = (self.offset + bytes.len()) as u64;
+        let in_file = |text: &Range<u64>| body_at + text.start..body_at + text.end;
+        self.texts = body.texts.iter().map(in_file).collect();
         bytes.append(&mut body.bytes);
         self.offset += bytes.len();
         self.rows += columns.rows() as u64;
         Ok(bytes)
+    }
+
+    /// Where in the file the texts of the last batch are, by field: all rows' one after another. Empty ranges for the
+    /// other types.
+    #[must_use]
+    pub fn text_places(&self) -> &[Range<u64>] {
+        &self.texts
     }
 
     /// The end of the file.
@@ -94,6 +108,8 @@ impl MetadataEncoder {
 struct Body {
     bytes: Vec<u8>,
     buffers: Vec<Buffer>,
+    /// Where the texts of each column are.
+    texts: Vec<Range<u64>>,
 }
 
 impl Body {
@@ -121,6 +137,19 @@ impl Body {
             }),
             Column::Utf8(texts) => self.texts(texts),
         }
+        let start = self.last_start();
+        let end = if matches!(column, Column::Utf8(_)) {
+            start + column.text_bytes()
+        } else {
+            start
+        };
+        self.texts.push(start..end);
+    }
+
+    /// Where the last buffer starts.
+    fn last_start(&self) -> u64 {
+        let last = self.buffers.last().map_or(0, Buffer::offset);
+        u64::try_from(last).unwrap_or_default()
     }
 
     fn texts(&mut self, texts: &TextColumn) {

@@ -85,12 +85,14 @@ impl MetadataLayout {
         let nullable: Vec<bool> = schema.fields().iter().map(|field| field.nullable).collect();
         let mut batches = Vec::new();
         let mut first_row = 0;
+        let mut end = FILE_START as u64;
         for block in footer
             .recordBatches()
             .iter()
             .flat_map(|blocks| blocks.iter())
         {
-            let place = Place::of(block, footer_range.start)?;
+            let place = Place::of(block, end, footer_range.start)?;
+            end = place.end();
             let bytes = read(place.message.start, place.message.end - place.message.start)?;
             let batch = read_batch(&bytes, &place, first_row, &types, &nullable)?;
             first_row = first_row.saturating_add(batch.rows);

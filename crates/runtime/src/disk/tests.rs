@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
 
+use super::rename::Swapped;
 use super::{
-    Operation, OutFile, Renamed, Swapped, create_dir_all, exchange_back, exchange_dirs,
-    remove_tree, rename_dir_noreplace, set_hook, sync_dir,
+    Operation, OutFile, Renamed, create_dir_all, exchange_back, exchange_dirs, remove_tree,
+    rename_dir_noreplace, set_hook, sync_dir,
 };
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -64,6 +65,13 @@ fn dirs(base: &Path) -> (std::path::PathBuf, std::path::PathBuf) {
     std::fs::create_dir(&new).unwrap();
     std::fs::write(new.join("x"), b"new").unwrap();
     (new, standing)
+}
+
+#[test]
+fn a_write_that_takes_no_byte_is_an_error() {
+    let refused = super::some_progress(0).unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::WriteZero);
+    assert_eq!(super::some_progress(1).unwrap(), 1);
 }
 
 #[test]

@@ -53,6 +53,11 @@ pub(crate) trait BlockSource: Send + Sync + 'static {
 
     /// Finds the samples of positions `first .. first + count` of the stream. Problems are part of the work.
     fn plan(&self, first: u64, count: u64, columns: bool) -> Self::Work;
+    /// A position beyond `position`, the planning of which needs long work that can be done now, by
+    /// [`BlockSource::prepare`]. Never waits.
+    fn ahead_of(&self, position: u64) -> Option<u64>;
+    /// Does that work.
+    fn prepare(&self, position: u64);
     /// Whether planning these positions will most likely be quick, so that the consumer may do it.
     fn plans_quickly(&self, first: u64, count: u64) -> bool;
     /// Payload lengths of a planned block; 0 for a sample that can't be read.
@@ -102,21 +107,27 @@ impl<S: BlockSource, B: PayloadBuffers> Shared<S, B> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The most urgent task that nobody has: the first block that can be filled, else the first to plan.
-    fn take_task(state: &mut State<S::Work, B>) -> Option<Task<S::Work, B>> {
-        let fill = state
-            .entries
+    /// The most urgent task that nobody has: the first block that can be filled, else the first to plan. But each
+    /// worker should find a block to fill when it is done with this one, and a planned block gets its memory only
+    /// when the consumer comes by: so blocks are planned before that.
+    fn take_task(&self, state: &mut State<S::Work, B>) -> Option<Task<S::Work, B>> {
+        let entries = &state.entries;
+        let fill = entries
             .iter()
             .position(|e| matches!(e.stage, Stage::Allocated(..)));
-        let plan = state
-            .entries
+        let plan = entries
             .iter()
             .position(|e| matches!(e.stage, Stage::Unplanned));
-        let entry = match (fill, plan) {
-            (Some(at), _) | (None, Some(at)) => state.entries.get_mut(at)?,
+        let planned = entries
+            .iter()
+            .filter(|e| matches!(e.stage, Stage::Planned(_) | Stage::Allocated(..)))
+            .count();
+        let at = match (fill, plan) {
+            (Some(fill), Some(plan)) if fill > 0 && planned <= self.pool.num_workers() => plan,
+            (Some(at), _) | (None, Some(at)) => at,
             (None, None) => return None,
         };
-        Self::claim(entry)
+        Self::claim(state.entries.get_mut(at)?)
     }
 
     fn claim(entry: &mut Entry<S::Work, B>) -> Option<Task<S::Work, B>> {
@@ -200,11 +211,23 @@ impl<S: BlockSource, B: PayloadBuffers> Shared<S, B> {
         }
     }
 
-    /// Puts as many jobs in the pool's queue as there are tasks to take, at most one a worker.
+    /// Puts jobs in the pool's queue for the tasks that there are. Waking a worker costs as much as some samples: as
+    /// long as enough blocks are ready nobody is woken, and then one worker, who goes on until all is done. Only when
+    /// the consumer has to wait, or had to lately, all come.
     fn schedule(self: &Arc<Self>, state: &mut State<S::Work, B>) -> Result<()> {
         let tasks = state.entries.iter().filter(|entry| entry.is_task()).count();
-        let wanted = tasks.min(self.pool.num_workers());
-        while state.jobs < wanted {
+        let ready = state.entries.iter().take_while(|entry| entry.is_ready());
+        let wanted = match ready.count() {
+            0 => self.pool.num_workers(),
+            _ if state.depth > self.min_depth => self.pool.num_workers(),
+            ready if ready * 2 < state.depth => 1,
+            _ => 0,
+        };
+        self.submit(state, wanted.min(tasks))
+    }
+
+    fn submit(self: &Arc<Self>, state: &mut State<S::Work, B>, jobs: usize) -> Result<()> {
+        while state.jobs < jobs {
             let shared = self.clone();
             self.pool.submit(move || shared.work())?;
             state.jobs += 1;
@@ -219,7 +242,7 @@ impl<S: BlockSource, B: PayloadBuffers> Shared<S, B> {
             let mut state = self.lock();
             let task = match self.stopped.load(Ordering::Relaxed) {
                 true => None,
-                false => Self::take_task(&mut state),
+                false => self.take_task(&mut state),
             };
             let Some(task) = task else {
                 state.jobs -= 1;
@@ -230,9 +253,10 @@ impl<S: BlockSource, B: PayloadBuffers> Shared<S, B> {
         }
         let mut state = self.lock();
         state.jobs -= 1;
-        if !self.stopped.load(Ordering::Relaxed) {
+        if !self.stopped.load(Ordering::Relaxed) && state.entries.iter().any(Entry::is_task) {
+            let jobs = state.jobs + 1;
             // A pool that has ended has no queue to come back to; the consumer then does the tasks itself.
-            let _ = self.schedule(&mut state);
+            let _ = self.submit(&mut state, jobs);
         }
     }
 }
@@ -244,6 +268,8 @@ pub(crate) struct Stream<S: BlockSource, B: PayloadBuffers> {
     /// What a forked child needs to go on; kept outside of the lock, which a thread of the parent may hold.
     delivered: u64,
     end: u64,
+    /// Everything before this position was prepared, or is about to be.
+    prepared_to: u64,
     sizing: BlockSizing,
     usual: u64,
 }
@@ -259,7 +285,7 @@ impl<S: BlockSource, B: PayloadBuffers> Stream<S, B> {
         prefetch_size: usize,
     ) -> Self {
         let max_depth = prefetch_size.max(1);
-        let min_depth = pool.num_workers().saturating_add(2).min(max_depth);
+        let min_depth = pool.num_workers().saturating_add(4).min(max_depth);
         let end = positions.end.max(positions.start);
         let usual = usual.clamp(1, MAX_BLOCK_SAMPLES);
         let state = State {
@@ -292,6 +318,7 @@ impl<S: BlockSource, B: PayloadBuffers> Stream<S, B> {
             generation: forked::generation(),
             delivered: positions.start,
             end,
+            prepared_to: 0,
             sizing,
             usual,
         }
@@ -342,10 +369,25 @@ impl<S: BlockSource, B: PayloadBuffers> Stream<S, B> {
         state.top_up();
         shared.schedule(&mut state)?;
         drop(state);
+        self.prepare_ahead()?;
         match front.stage {
             Stage::Ready(filled) => Ok(Polled::Ready(filled)),
             _ => Err(Error::Internal("planning a block of samples panicked".to_owned()).into()),
         }
+    }
+
+    /// Has a worker do what planning would have to wait for later, once for each such position.
+    fn prepare_ahead(&mut self) -> Result<()> {
+        let last = self.delivered.saturating_sub(1);
+        let Some(position) = self.shared.source.ahead_of(last) else {
+            return Ok(());
+        };
+        if self.prepared_to < position {
+            self.prepared_to = position;
+            let source = self.shared.source.clone();
+            self.shared.pool.submit(move || source.prepare(position))?;
+        }
+        Ok(())
     }
 
     /// Gives memory to planned blocks, in order, as far as the byte bound allows; the front block always gets its

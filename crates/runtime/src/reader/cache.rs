@@ -130,6 +130,18 @@ impl Cache {
         self.metadata.value(field, sample)
     }
 
+    /// All metadata values of a sample, in the order of [`Cache::fields`].
+    ///
+    /// # Errors
+    /// Those of [`Cache::value`], also after some values were taken, and those of `take`.
+    pub fn values<E: From<Error>>(
+        &self,
+        sample: u64,
+        take: impl FnMut(usize, Value<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.metadata.values(sample, take)
+    }
+
     pub(crate) fn metadata(&self) -> &Metadata {
         &self.metadata
     }
@@ -153,6 +165,20 @@ impl Cache {
 
     /// Where a sample's payload is, checked against the manifest.
     pub(crate) fn record(&self, sample: u64) -> Result<Record> {
+        let record = self.found_record(sample);
+        self.index_intact()?;
+        record
+    }
+
+    /// An error when index entries that were read may have been zeros: see [`Region::intact`].
+    pub(crate) fn index_intact(&self) -> Result<()> {
+        self.entries.intact()?;
+        self.raw_lens.as_ref().map_or(Ok(()), Region::intact)
+    }
+
+    /// As [`Cache::record`], for many records: the caller asks [`Cache::index_intact`] once, AFTER all of them.
+    #[inline]
+    pub(crate) fn found_record(&self, sample: u64) -> Result<Record> {
         let start = sample * INDEX_ENTRY_LEN;
         let bytes = self
             .entries
@@ -170,7 +196,6 @@ impl Cache {
                 bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
             }
         };
-        self.entries.intact()?;
         entry
             .check(sample, self.manifest.align, self.shards.limits())
             .and_then(|()| check_lengths(sample, self.manifest.codec, entry.stored_len, raw_len))

@@ -13,6 +13,17 @@ use super::metadata::Metadata;
 /// Spans whose values are asked for before they are copied.
 const AHEAD: usize = 16;
 
+/// The bits of every byte, the lowest first.
+static BITS: [[bool; 8]; 256] = {
+    let mut bits = [[false; 8]; 256];
+    let mut at = 0;
+    while at < 256 * 8 {
+        bits[at / 8][at % 8] = (at / 8) >> (at % 8) & 1 == 1;
+        at += 1;
+    }
+    bits
+};
+
 /// The metadata of some samples, by the fields of their dataset's schema.
 #[derive(Debug)]
 pub struct GatheredColumns {
@@ -129,8 +140,11 @@ impl GatheredColumns {
             columns.push(column);
         }
         // AFTER copying: pages that could not be loaded read as zeros.
-        for cache in loaded.caches() {
-            cache.metadata().region().intact()?;
+        let mut last = None;
+        for span in spans {
+            if last.replace(span.cache) != Some(span.cache) {
+                span.metadata.region().intact()?;
+            }
         }
         Ok(Self { rows, columns })
     }
@@ -250,7 +264,8 @@ fn spans<'a>(loaded: &'a Loaded, samples: &[SampleRef]) -> Result<Vec<Span<'a>>>
 impl GatheredColumn {
     fn new(field_type: FieldType, rows: usize) -> Result<Self> {
         let values = match field_type {
-            FieldType::Bool => Values::Bool(Vec::with_capacity(rows)),
+            // Runs are copied by whole bytes.
+            FieldType::Bool => Values::Bool(Vec::with_capacity(rows + 14)),
             FieldType::Int64 => Values::Int64(Vec::with_capacity(rows)),
             FieldType::Float64 => Values::Float64(Vec::with_capacity(rows)),
             FieldType::Utf8 => {
@@ -313,10 +328,16 @@ impl GatheredColumn {
                 let bytes = region.bytes(bytes)?;
                 let skipped = usize::try_from(rows.start % 8).unwrap_or(0);
                 let count = usize::try_from(rows.end - rows.start).unwrap_or(0);
-                let bits = bytes
-                    .iter()
-                    .flat_map(|byte| (0..8).map(move |bit| byte >> bit & 1 == 1));
-                values.extend(bits.skip(skipped).take(count));
+                let before = values.len();
+                if let ([byte], 1) = (bytes, count) {
+                    values.push(byte >> skipped & 1 == 1);
+                    return Ok(());
+                }
+                for &byte in bytes {
+                    values.extend_from_slice(&BITS[usize::from(byte)]);
+                }
+                values.drain(before..before + skipped);
+                values.truncate(before + count);
             }
             Values::Int64(values) => {
                 let words = region.bytes(words)?.as_chunks().0;

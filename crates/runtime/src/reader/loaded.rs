@@ -134,7 +134,7 @@ impl Loaded {
                 cache.prefetch_entry(later.sample);
             }
             let record = match self.cache(sample.cache) {
-                Some(cache) => cache.record(sample.sample),
+                Some(cache) => cache.found_record(sample.sample),
                 None => Err(Error::Internal("a sample without a cache".to_owned())),
             };
             let record = record.unwrap_or_else(|error| {
@@ -144,6 +144,12 @@ impl Loaded {
             });
             lengths.push(record.raw_len);
             records.push(record);
+        }
+        // AFTER all entries were read.
+        for cache in self.touched(&samples) {
+            if self.cache(cache).is_some_and(|c| c.index_intact().is_err()) {
+                self.fail_records(cache, &samples, &mut records, &mut lengths, &mut errors);
+            }
         }
         let resident = !probe || self.is_resident(&samples, &records);
         if !resident {
@@ -158,6 +164,41 @@ impl Loaded {
             resident,
             wants_columns,
             columns: None,
+        }
+    }
+
+    /// The caches of samples; those that take turns come more than once.
+    fn touched(&self, samples: &[SampleRef]) -> impl Iterator<Item = u32> {
+        let mut last = None;
+        samples
+            .iter()
+            .map(|sample| sample.cache)
+            .filter(move |&cache| last.replace(cache) != Some(cache))
+    }
+
+    /// For a cache whose index is not what it was: no entry of it counts.
+    #[cold]
+    fn fail_records(
+        &self,
+        cache: u32,
+        samples: &[SampleRef],
+        records: &mut [Record],
+        lengths: &mut [u32],
+        errors: &mut Vec<(u32, Error)>,
+    ) {
+        let in_cache = |place: u32| {
+            let sample = usize::try_from(place).ok().and_then(|at| samples.get(at));
+            sample.is_some_and(|sample| sample.cache == cache)
+        };
+        errors.retain(|(place, _)| !in_cache(*place));
+        let found = samples.iter().zip(records).zip(lengths);
+        for (place, ((sample, record), length)) in (0..).zip(found) {
+            if sample.cache == cache
+                && let Some(Err(error)) = self.cache(cache).map(|cache| cache.index_intact())
+            {
+                errors.push((place, of_sample(error, *sample)));
+                (*record, *length) = (Record::NONE, 0);
+            }
         }
     }
 

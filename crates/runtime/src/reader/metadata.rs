@@ -139,6 +139,32 @@ impl Metadata {
     /// One value. Text points into the file's bytes.
     pub(crate) fn value(&self, field: usize, sample: u64) -> Result<Value<'_>> {
         let place = self.place(sample)?;
+        let value = self.value_at(&place, field);
+        // AFTER the value was read.
+        self.region.intact()?;
+        value
+    }
+
+    /// All values of a sample, in the order of the fields. Text points into the file's bytes.
+    pub(crate) fn values<E: From<Error>>(
+        &self,
+        sample: u64,
+        mut take: impl FnMut(usize, Value<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let place = self.place(sample)?;
+        for field in 0..self.layout.types().len() {
+            let value = self.value_at(&place, field);
+            if value.is_err() {
+                // What is wrong may be no damage, but a file that was cut.
+                self.region.intact()?;
+            }
+            take(field, value?)?;
+        }
+        // AFTER the values were read.
+        Ok(self.region.intact()?)
+    }
+
+    fn value_at<'a>(&'a self, place: &Place<'a>, field: usize) -> Result<Value<'a>> {
         let (Some(column), Some(field_type)) = (
             place.batch.columns.get(field),
             self.layout.types().get(field),
@@ -146,10 +172,9 @@ impl Metadata {
             return Err(Error::Internal(format!("no metadata field {field}")));
         };
         if !self.is_present(column, place.row)? {
-            self.region.intact()?;
             return Ok(Value::Null);
         }
-        let value = match field_type {
+        Ok(match field_type {
             FieldType::Bool => Value::Bool(self.bit(&column.values, place.row)?),
             FieldType::Int64 => Value::Int64(i64::from_le_bytes(self.word(column, place.row)?)),
             FieldType::Float64 => Value::Float64(f64::from_bits(u64::from_le_bytes(
@@ -164,10 +189,7 @@ impl Metadata {
                 }
             }
             other => return Err(unknown_type(*other)),
-        };
-        // AFTER the value was read.
-        self.region.intact()?;
-        Ok(value)
+        })
     }
 
     pub(crate) fn is_present(&self, column: &ColumnLayout, row: u64) -> Result<bool> {

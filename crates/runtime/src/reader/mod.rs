@@ -14,6 +14,7 @@ mod shards;
 mod slots;
 mod stream;
 mod survey;
+mod texts;
 mod verify;
 
 pub use blocks::{BlockSizing, MAX_BLOCK_BYTES, MAX_BLOCK_SAMPLES, MAX_PREFETCH_BYTES};
@@ -24,6 +25,7 @@ pub use joined::JoinedBuffers;
 pub use problem::{MAX_PROBLEMS, Problem};
 pub use slots::{PayloadBuffers, VecBuffers};
 pub use stream::{Block, BlockStream, Poll, ReadPlan, Waiter};
+pub use texts::BlockColumns;
 pub use verify::verify;
 
 pub(crate) use blocks::Stream;

@@ -13,7 +13,7 @@ use super::cache::Cache;
 use super::loaded::Loaded;
 use super::lru::Places;
 use super::shards::{ShardMap, clock};
-use super::slots::{Slot, Slots};
+use super::slots::{PayloadBuffers, Slot, Slots};
 
 /// Records whose first lines are asked for before they are copied.
 const AHEAD: usize = 6;
@@ -42,6 +42,13 @@ impl Record {
         raw_len: 0,
         crc: 0,
     };
+
+    /// The stored bytes, in those of the shard.
+    #[inline]
+    fn bytes<'a>(&self, shard: &'a [u8]) -> Option<&'a [u8]> {
+        let start = usize::try_from(self.offset).ok()?;
+        shard.get(start..start.checked_add(self.stored_len as usize)?)
+    }
 }
 
 /// The mapped shards that a block touches, each found once.
@@ -84,11 +91,7 @@ impl Maps {
 
     #[inline]
     fn bytes(&self, place: usize, record: &Record) -> Option<&[u8]> {
-        let start = usize::try_from(record.offset).ok()?;
-        self.maps
-            .get(place)?
-            .bytes()
-            .get(start..start.checked_add(record.stored_len as usize)?)
+        record.bytes(self.maps.get(place)?.bytes())
     }
 }
 
@@ -127,6 +130,41 @@ impl Loaded {
                 errors.push((place, of_sample(error, sample)));
             }
         }
+    }
+
+    /// Reads one payload on the caller's thread. `allocate` makes the memory for its length.
+    pub(crate) fn read_one<B: PayloadBuffers, E: From<Error>>(
+        &self,
+        sample: SampleRef,
+        allocate: impl FnOnce(u32) -> Result<B, E>,
+    ) -> Result<B, E> {
+        let of_sample = |error| of_sample(error, sample);
+        let Some(cache) = self.cache(sample.cache) else {
+            return Err(Error::Internal("a sample without a cache".to_owned()).into());
+        };
+        let record = cache.record(sample.sample).map_err(of_sample)?;
+        let mut buffers = allocate(record.raw_len)?;
+        let lengths = [record.raw_len];
+        let Some(mut slots) = Slots::new(&mut buffers, &lengths) else {
+            let message = "payload memory of another length than asked for".to_owned();
+            return Err(Error::Internal(message).into());
+        };
+        let mut slot = slots.get(0);
+        // Served from its map whether resident or not: asking costs more than it could gain. What is wrong with the
+        // map or in it is met again, and reported, by the positioned read.
+        let map = cache.shards().map(record.shard, clock()).ok().flatten();
+        let copied = map.is_some_and(|map| {
+            let codec = cache.manifest().codec;
+            let bytes = record.bytes(map.bytes());
+            let copied = bytes.is_some_and(|b| self.deliver(codec, &record, b, &mut slot).is_ok());
+            // AFTER copying.
+            copied && !map.is_broken()
+        });
+        if !copied {
+            self.read_record(cache, &record, &mut slot)
+                .map_err(of_sample)?;
+        }
+        Ok(buffers)
     }
 
     /// Copies payloads out of maps. Those that are not to be had, or not right, go to `again`.

@@ -13,6 +13,7 @@ use super::columns::GatheredColumns;
 use super::loaded::Loaded;
 use super::record::Record;
 use super::slots::{PayloadBuffers, Slots};
+use super::texts::BlockColumns;
 
 /// A block of samples that was read.
 #[derive(Debug)]
@@ -26,7 +27,7 @@ pub struct Block<B> {
     /// The samples that can't be read, by their place in the block, ascending.
     pub errors: Vec<(u32, Error)>,
     /// The metadata of all samples, when it was wanted and could be read whole.
-    pub columns: Option<Arc<GatheredColumns>>,
+    pub columns: Option<Arc<BlockColumns>>,
 }
 
 /// A block between planning and delivery.
@@ -39,7 +40,7 @@ pub(crate) struct Work {
     pub(crate) errors: Vec<(u32, Error)>,
     pub(crate) resident: bool,
     pub(crate) wants_columns: bool,
-    pub(crate) columns: Option<Arc<GatheredColumns>>,
+    pub(crate) columns: Option<Arc<BlockColumns>>,
 }
 
 impl Work {
@@ -96,6 +97,19 @@ impl BlockSource for Source {
         self.loaded.plan(samples, columns, true)
     }
 
+    fn ahead_of(&self, position: u64) -> Option<u64> {
+        match &self.order {
+            Order::Drawn(_, sampler) => sampler.ahead_of(position),
+            Order::Listed(_) => None,
+        }
+    }
+
+    fn prepare(&self, position: u64) {
+        if let Order::Drawn(_, sampler) = &self.order {
+            sampler.prepare(position);
+        }
+    }
+
     fn plans_quickly(&self, first: u64, count: u64) -> bool {
         let drawn = match &self.order {
             Order::Drawn(_, sampler) => sampler.is_prepared(first, count),
@@ -145,7 +159,8 @@ impl Loaded {
         self.read_records(samples, records, work.resident, &mut slots, errors, stop);
         if work.wants_columns {
             // Metadata that can't be read is an error of whoever asks for it, sample by sample.
-            work.columns = GatheredColumns::gather(self, samples).ok().map(Arc::new);
+            let columns = GatheredColumns::gather(self, samples).ok();
+            work.columns = columns.map(|columns| Arc::new(BlockColumns::new(columns)));
         }
     }
 }

@@ -4,10 +4,10 @@
 //! checksum in the manifest, and both stand for it in the identity. One of these is enough.
 
 use dataset_rt_format::{
-    BlockSums, CacheFiles, ChainLink, Codec, ContentHasher, FileInfo, FormatError, INDEX_FILE,
-    IndexHeader, MANIFEST_FILE, METADATA_FILE, Manifest, MetadataLayout, SHARD_DIR, SHARD_SUFFIX,
-    Schema, ShardFooter, ShardHeader, ShardInfo, ShardTrailer, check_chain, check_shard_name,
-    crc32c, decode_sums, metadata_contents, shard_path,
+    BlockSums, CacheFiles, ChainLink, Codec, FileInfo, FormatError, INDEX_FILE, IndexHeader,
+    MANIFEST_FILE, METADATA_FILE, Manifest, MetadataLayout, SHARD_DIR, SHARD_SUFFIX, Schema,
+    ShardFooter, ShardHeader, ShardInfo, ShardTrailer, check_chain, check_shard_name, crc32c,
+    decode_sums, identity_of_metadata, metadata_contents, shard_path,
 };
 
 use crate::error::{Error, Result};
@@ -65,10 +65,8 @@ pub(crate) fn survey(files: &WholeFiles<'_>, problems: &mut Problems) -> Result<
         return Ok(None);
     };
     let header = *first.footer.header();
-    let mut hasher = ContentHasher::new(&metadata.schema);
     let refuse = |name: &str, error| Error::damaged(files.folder().file_path(name), error);
-    push_rows(&mut hasher, &shards, &metadata).map_err(|error| refuse(METADATA_FILE, error))?;
-    let identity = hasher.finish();
+    let identity = identity_of(&shards, &metadata).map_err(|error| refuse(METADATA_FILE, error))?;
     let index = read_index(files, manifest.as_ref())?;
     let stated = manifest.as_ref().map(|manifest| manifest.identity);
     let (by, stated) = match (stated, &index) {
@@ -377,30 +375,12 @@ fn read_metadata(
     }))
 }
 
-/// Adds all samples to the digest of the contents.
-fn push_rows(
-    hasher: &mut ContentHasher,
-    shards: &[Part],
-    rows: &Rows,
-) -> std::result::Result<(), FormatError> {
-    let bytes = rows.bytes.as_ref();
+/// The digest of the contents.
+fn identity_of(shards: &[Part], rows: &Rows) -> std::result::Result<[u8; 32], FormatError> {
     let mut entries = shards.iter().flat_map(|part| part.footer.entries());
-    for (position, batch) in rows.layout.batches().iter().enumerate() {
-        let columns = (0..rows.schema.len())
-            .map(|field| rows.layout.column(bytes, position, field))
-            .collect::<std::result::Result<Vec<_>, _>>()?;
-        for row in 0..batch.rows {
-            let Some(entry) = entries.next() else {
-                break;
-            };
-            let values = columns
-                .iter()
-                .map(|column| column.value(row))
-                .collect::<std::result::Result<Vec<_>, _>>()?;
-            hasher.push_row(entry.raw_len, entry.crc, values)?;
-        }
-    }
-    Ok(())
+    identity_of_metadata(&rows.schema, &rows.layout, rows.bytes.as_ref(), |_| {
+        Ok(entries.next().map(|entry| (entry.raw_len, entry.crc)))
+    })
 }
 
 /// Decodes a record and compares the payload with its checksum.

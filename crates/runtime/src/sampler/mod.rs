@@ -244,6 +244,20 @@ impl Sampler {
         }
     }
 
+    /// The position to [`prepare`](Self::prepare) now for a reader that is about to leave `position`: the first of the
+    /// next pass, once the last quarter of this one has begun, where that takes work which is not done yet. Making an
+    /// order takes a row less time than reading it, so a quarter of a pass is enough. Never waits.
+    pub fn ahead_of(&self, position: u64) -> Option<u64> {
+        let Plan::WeightedOrder(order) = &self.plan else {
+            return None;
+        };
+        let (pass, place) = (position / self.rows, position % self.rows);
+        let next = pass + 1;
+        let start = next.checked_mul(self.rows)?;
+        let due = place >= self.rows - self.rows.div_ceil(4);
+        (due && start < POSITIONS && !order.is_prepared(next)).then_some(start)
+    }
+
     /// Where in a pass a row comes: the position is `pass * rows + place`. None where a row has no one place, in draws
     /// with replacement, and for a row that there is not. A search through the order in the weighted order; no search
     /// in the others.

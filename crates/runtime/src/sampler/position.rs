@@ -9,7 +9,7 @@ mod text;
 
 use self::text::{decimal, from_hex, hex, mode, optional_decimal, optional_hex, to_hex};
 use super::digest::CACHE_HEADS;
-use super::{MAX_ROWS, Mode, SAMPLING_ALGORITHM, Sampler, caches_digest, window_end};
+use super::{MAX_ROWS, Mode, POSITIONS, SAMPLING_ALGORITHM, Sampler, caches_digest, window_end};
 use crate::error::Error;
 
 /// What a saved position calls itself.
@@ -347,8 +347,11 @@ impl SavedPosition {
                 format!("is {}, at least the window's end {end}", self.next),
             );
         }
-        if self.epoch_len == Some(0) {
-            return refused("epoch_len", "is 0, at least 1 or null".to_owned());
+        if let Some(len) = self.epoch_len.filter(|len| !(1..POSITIONS).contains(len)) {
+            return refused(
+                "epoch_len",
+                format!("is {len}, allowed are 1 to {} or null", POSITIONS - 1),
+            );
         }
         let heads = &self.cache_heads;
         let is_head = |head: &String| from_hex::<4>(head).is_some();

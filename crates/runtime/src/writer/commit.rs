@@ -22,9 +22,6 @@ use crate::writer::staging::Staging;
 /// Full shards that wait for their close at most; beyond it the appending job closes them itself, so that small shards
 /// can't use up file descriptors.
 const MAX_CLOSING: usize = 4;
-/// Buffers kept for coming blocks, and the largest that is worth keeping.
-const KEPT_BUFFERS: usize = 8;
-const KEPT_BUFFER_BYTES: usize = 4 << 20;
 
 /// A source under way.
 pub(crate) struct Commit {
@@ -299,10 +296,7 @@ impl Commit {
             .stored_bytes
             .fetch_add(block.stored_bytes(), Ordering::Relaxed);
         if let Body::Laid { bytes, .. } = block.body {
-            let mut buffers = lock(&session.buffers);
-            if bytes.capacity() <= KEPT_BUFFER_BYTES && buffers.len() < KEPT_BUFFERS {
-                buffers.push(bytes);
-            }
+            session.buffers.give(bytes);
         }
         Ok(())
     }

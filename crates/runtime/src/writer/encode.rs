@@ -4,14 +4,17 @@ use std::fmt;
 use std::path::Path;
 
 use dataset_rt_format::constants::MAX_PAYLOAD;
-use dataset_rt_format::{Codec, Columns, crc32c};
+use dataset_rt_format::{Codec, Columns, Crc32c, crc32c};
 
 use crate::error::{Error, Result};
+use crate::writer::buffers::Buffers;
 use crate::writer::flow::Permit;
 use crate::writer::profile::{Profile, Stage};
 
 /// Records begin at multiples of this, in the file as well as in a block.
-pub(crate) const RECORD_ALIGNMENT: usize = 8;
+pub const RECORD_ALIGNMENT: usize = 8;
+/// Bytes whose checksums, the records' and the block's, are made in turns, while they are in the nearest cache.
+const CHECKED_TOGETHER: usize = 16 << 10;
 
 /// Uncompressed payloads of at least this mean length are written from where they lie; smaller ones are gathered
 /// first, since a system call costs more than the copy.
@@ -27,6 +30,16 @@ pub trait PayloadList: Send {
     fn len(&self) -> usize;
     /// The bytes of one; empty beyond the end.
     fn get(&self, index: usize) -> &[u8];
+    /// The length of all together.
+    fn total_bytes(&self) -> u64 {
+        (0..self.len()).map(|i| self.get(i).len() as u64).sum()
+    }
+    /// Gives away the memory of the payloads, if it is one buffer in which they follow each other, each behind as many
+    /// zeros as bring it to a multiple of [`RECORD_ALIGNMENT`], and as many behind the last. Afterwards
+    /// [`get`](Self::get) is not called.
+    fn take_laid(&mut self) -> Option<Vec<u8>> {
+        None
+    }
 }
 
 impl PayloadList for Vec<Vec<u8>> {
@@ -50,13 +63,7 @@ pub struct InputBlock {
 impl InputBlock {
     /// Bytes of payloads and text, which is what a block weighs in memory.
     pub(crate) fn bytes(&self) -> u64 {
-        self.payload_bytes() + self.columns.text_bytes()
-    }
-
-    fn payload_bytes(&self) -> u64 {
-        (0..self.payloads.len())
-            .map(|i| self.payloads.get(i).len() as u64)
-            .sum()
+        self.payloads.total_bytes() + self.columns.text_bytes()
     }
 }
 
@@ -123,50 +130,34 @@ pub(crate) fn encode(
     block: InputBlock,
     codec: Codec,
     permit: Permit,
-    mut bytes: Vec<u8>,
+    buffers: &Buffers,
     profile: &Profile,
 ) -> Result<EncodedBlock> {
-    let payload_bytes = block.payload_bytes();
-    let InputBlock { payloads, columns } = block;
-    let count = payloads.len();
-    let crcs: Vec<u32> = profile.time(Stage::Checksum, || {
-        (0..count).map(|i| crc32c(payloads.get(i))).collect()
-    });
-    let direct =
-        matches!(codec, Codec::None) && count > 0 && payload_bytes / (count as u64) >= DIRECT_MEAN;
-    let mut records = Vec::with_capacity(count);
-    let mut offset = 0;
-    let laying = std::time::Instant::now();
-    bytes.clear();
-    for (index, crc) in crcs.into_iter().enumerate() {
-        let payload = payloads.get(index);
-        let raw_len = payload_len(payload)?;
-        let stored_len = if direct {
-            raw_len
-        } else {
-            make_room(&mut bytes, codec.most_encoded(payload.len()), target)?;
-            let stored = codec.encode(payload, &mut bytes);
-            bytes.resize(bytes.len().next_multiple_of(RECORD_ALIGNMENT), 0);
-            u32::try_from(stored)
-                .map_err(|_| Error::Internal(format!("a record of {stored} bytes")))?
-        };
-        let record = Record {
-            offset,
-            stored_len,
-            raw_len,
-            crc,
-        };
-        offset = record.padded_end();
-        records.push(record);
-    }
-    profile.add(Stage::Compress, laying.elapsed(), 1);
-    let body = if direct {
-        Body::Direct(payloads)
-    } else {
-        // The owner's memory is given back now, not when the block's turn comes.
-        drop(payloads);
-        let crc = profile.time(Stage::Checksum, || crc32c(&bytes));
-        Body::Laid { bytes, crc }
+    let InputBlock {
+        mut payloads,
+        columns,
+    } = block;
+    let payload_bytes = payloads.total_bytes();
+    let mut records = Vec::with_capacity(payloads.len());
+    let body = match codec {
+        Codec::None => {
+            for index in 0..payloads.len() {
+                let len = payload_len(payloads.get(index))?;
+                push_record(&mut records, len, len, 0);
+            }
+            match payloads.take_laid() {
+                Some(bytes) => profile.time(Stage::Checksum, || check_laid(&mut records, bytes))?,
+                None => store(
+                    target,
+                    payloads,
+                    payload_bytes,
+                    &mut records,
+                    buffers,
+                    profile,
+                )?,
+            }
+        }
+        _ => compress(target, codec, payloads, &mut records, buffers, profile)?,
     };
     Ok(EncodedBlock {
         records,
@@ -175,6 +166,114 @@ pub(crate) fn encode(
         payload_bytes,
         _permit: permit,
     })
+}
+
+/// Adds a record behind the others.
+fn push_record(records: &mut Vec<Record>, stored_len: u32, raw_len: u32, crc: u32) {
+    let offset = records.last().map_or(0, Record::padded_end);
+    records.push(Record {
+        offset,
+        stored_len,
+        raw_len,
+        crc,
+    });
+}
+
+/// Makes the checksums of records that are laid out, and of all their bytes, in one pass.
+fn check_laid(records: &mut [Record], bytes: Vec<u8>) -> Result<Body> {
+    let mut whole = Crc32c::new();
+    let mut done = 0;
+    for record in records.iter_mut() {
+        let start = usize::try_from(record.offset).unwrap_or(usize::MAX);
+        let end = start.saturating_add(record.stored_len as usize);
+        let Some(payload) = bytes.get(start..end) else {
+            return Err(Error::Internal(
+                "a payload outside of its buffer".to_owned(),
+            ));
+        };
+        record.crc = crc32c(payload);
+        if end - done >= CHECKED_TOGETHER {
+            whole.update(bytes.get(done..end).unwrap_or_default());
+            done = end;
+        }
+    }
+    let end = records.last().map_or(0, Record::padded_end);
+    if bytes.len() as u64 != end {
+        let message = format!("{} bytes of records that take {end}", bytes.len());
+        return Err(Error::Internal(message));
+    }
+    whole.update(bytes.get(done..).unwrap_or_default());
+    let crc = whole.value();
+    Ok(Body::Laid { bytes, crc })
+}
+
+/// Payloads as they are that lie here and there: long ones stay there, short ones are gathered.
+fn store(
+    target: &Path,
+    payloads: Box<dyn PayloadList>,
+    payload_bytes: u64,
+    records: &mut [Record],
+    buffers: &Buffers,
+    profile: &Profile,
+) -> Result<Body> {
+    if payload_bytes / (records.len() as u64).max(1) >= DIRECT_MEAN {
+        profile.time(Stage::Checksum, || {
+            for (index, record) in records.iter_mut().enumerate() {
+                record.crc = crc32c(payloads.get(index));
+            }
+        });
+        return Ok(Body::Direct(payloads));
+    }
+    let mut bytes = buffers.take();
+    let total = records.last().map_or(0, Record::padded_end);
+    make_room(
+        &mut bytes,
+        usize::try_from(total).unwrap_or(usize::MAX),
+        target,
+    )?;
+    profile.time(Stage::Compress, || {
+        for index in 0..payloads.len() {
+            bytes.extend_from_slice(payloads.get(index));
+            bytes.resize(bytes.len().next_multiple_of(RECORD_ALIGNMENT), 0);
+        }
+    });
+    // The owner's memory is given back now, not when the block's turn comes.
+    drop(payloads);
+    profile.time(Stage::Checksum, || check_laid(records, bytes))
+}
+
+fn compress(
+    target: &Path,
+    codec: Codec,
+    mut payloads: Box<dyn PayloadList>,
+    records: &mut Vec<Record>,
+    buffers: &Buffers,
+    profile: &Profile,
+) -> Result<Body> {
+    let count = payloads.len();
+    let crcs: Vec<u32> = profile.time(Stage::Checksum, || {
+        (0..count).map(|i| crc32c(payloads.get(i))).collect()
+    });
+    let mut bytes = buffers.take();
+    profile.time(Stage::Compress, || {
+        for (index, crc) in crcs.into_iter().enumerate() {
+            let payload = payloads.get(index);
+            let raw_len = payload_len(payload)?;
+            make_room(&mut bytes, codec.most_encoded(payload.len()), target)?;
+            let stored = codec.encode(payload, &mut bytes);
+            bytes.resize(bytes.len().next_multiple_of(RECORD_ALIGNMENT), 0);
+            let stored_len = u32::try_from(stored)
+                .map_err(|_| Error::Internal(format!("a record of {stored} bytes")))?;
+            push_record(records, stored_len, raw_len, crc);
+        }
+        Ok::<_, Error>(())
+    })?;
+    if let Some(memory) = payloads.take_laid() {
+        buffers.give(memory);
+    }
+    drop(payloads);
+    let crc = profile.time(Stage::Checksum, || crc32c(&bytes));
+    Ok(Body::Laid { bytes, crc })
 }
 
 /// Sets memory aside for one record. A payload may be longer than there is memory: that must be an error of its source,

@@ -12,6 +12,7 @@
 //! one in order appends all that follow. So one worker is enough, and the bytes depend neither on the number of workers
 //! nor on how the source was cut into blocks.
 
+mod buffers;
 mod commit;
 mod conclude;
 mod created;
@@ -20,6 +21,7 @@ mod flow;
 mod index;
 mod metadata;
 mod names;
+mod neighbours;
 mod owner;
 mod policy;
 mod profile;
@@ -32,7 +34,7 @@ mod source;
 mod staging;
 mod target;
 
-pub use encode::{InputBlock, PayloadList};
+pub use encode::{InputBlock, PayloadList, RECORD_ALIGNMENT};
 pub use flow::MAX_QUEUED_BYTES;
 pub use names::{MAX_SOURCE_NAME_BYTES, check_source_name, fold_source_name};
 pub use policy::OnMismatch;

@@ -14,13 +14,15 @@ use crate::cancel::Cancel;
 use crate::disk;
 use crate::error::{Error, Result};
 use crate::pool::Pool;
+use crate::writer::buffers::Buffers;
 use crate::writer::flow::Flow;
 use crate::writer::names::{check_source_name, fold_source_name};
+use crate::writer::neighbours::Neighbours;
 use crate::writer::policy::{Decision, OnMismatch, Reuse, decide, decide_fresh};
 use crate::writer::profile::{Profile, SourceOutcome, Stage, Totals};
 use crate::writer::source::SourceWriter;
 use crate::writer::staging::{Staging, Tmp, clean_up};
-use crate::writer::target::{Place, clashing_name, inspect};
+use crate::writer::target::{Place, inspect};
 
 /// Blocks under way at most, unless said otherwise.
 pub const DEFAULT_PREFETCH_SIZE: usize = 64;
@@ -81,7 +83,9 @@ pub(crate) struct Shared {
     /// A source met a full disk or a used-up quota, which free space does not always show.
     pub(crate) full: AtomicBool,
     /// Buffers of blocks that were stored, for the next ones.
-    pub(crate) buffers: Mutex<Vec<Vec<u8>>>,
+    pub(crate) buffers: Buffers,
+    /// What stands in `base`.
+    neighbours: Mutex<Neighbours>,
     /// Source names seen, by their folded form.
     names: Mutex<HashMap<String, String>>,
 }
@@ -212,7 +216,8 @@ impl WriteSession {
             cancel,
             counters: Counters::default(),
             full: AtomicBool::new(false),
-            buffers: Mutex::default(),
+            buffers: Buffers::default(),
+            neighbours: Mutex::default(),
             names: Mutex::default(),
         };
         Ok(Self {
@@ -371,7 +376,11 @@ impl Shared {
         cancel: &Cancel,
     ) -> Result<Begin> {
         let path = self.base.join(name);
-        if let Some(other) = clashing_name(&self.base, name, cancel)? {
+        let mut neighbours = self
+            .neighbours
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(other) = neighbours.clash(&self.base, name, cancel)? {
             return Err(Error::SourceName {
                 name: name.to_owned(),
                 reason: format!(
@@ -380,6 +389,7 @@ impl Shared {
                 ),
             });
         }
+        drop(neighbours);
         for _ in 0..TARGET_CHANGES {
             let decision = self.look(&path, fingerprint, cancel)?;
             if let Decision::Reuse(reuse) = decision {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use dataset_rt_format::constants::DEFAULT_ALIGN;
 use dataset_rt_format::{
-    Codec, ContentHasher, IndexEntry, MANIFEST_FILE, Manifest, SHARD_DIR, Schema, SourceInfo,
+    Codec, IndexEntry, MANIFEST_FILE, Manifest, SHARD_DIR, Schema, SourceInfo, StreamedHasher,
 };
 
 use crate::disk::{self, OutFile};
@@ -28,7 +28,7 @@ pub(crate) struct Sink {
     next_shard: (u32, u64),
     index: IndexFile,
     metadata: MetadataFile,
-    hasher: ContentHasher,
+    hasher: StreamedHasher,
     payload_bytes: u64,
     stored_bytes: u64,
 }
@@ -60,7 +60,7 @@ impl Sink {
         Ok(Self {
             index: IndexFile::create(&cache, spill, codec)?,
             metadata: MetadataFile::create(&cache, &schema)?,
-            hasher: ContentHasher::new(&schema),
+            hasher: StreamedHasher::new(&schema),
             cache,
             schema,
             codec,
@@ -121,26 +121,46 @@ impl Sink {
             .iter()
             .map(|record| (record.raw_len, record.crc))
             .collect();
-        self.hasher.push(&contents, &block.columns).map_err(unfit)?;
-        self.metadata.append(&block.columns)?;
+        let mut start = 0;
+        while start < contents.len() {
+            let end = contents.len().min(start + self.hasher.room());
+            let part = contents.get(start..end).unwrap_or_default();
+            self.hasher
+                .push(part, &block.columns, start)
+                .map_err(unfit)?;
+            self.metadata.append(&block.columns, start, end)?;
+            if self.hasher.room() == 0 {
+                self.close_identity_block()?;
+            }
+            start = end;
+        }
         self.index.flush_if_full()
+    }
+
+    fn close_identity_block(&mut self) -> Result<()> {
+        let metadata = &self.metadata;
+        self.hasher
+            .close_block(|field, take| metadata.texts(field, take))?;
+        self.metadata.forget_texts();
+        Ok(())
     }
 
     /// Writes what is left, the manifest last. All is on the disk afterwards, and nothing is published.
     pub(crate) fn finish(
-        self,
+        mut self,
         mut closed: Vec<ClosedShard>,
         source: SourceInfo,
         profile: &Profile,
         stopped: &dyn Fn() -> Result<()>,
     ) -> Result<Finished> {
         stopped()?;
-        if let Some(shard) = self.shard {
+        if let Some(shard) = self.shard.take() {
             closed.push(shard.full().close(true, profile)?);
         }
         closed.sort_unstable_by_key(|shard| shard.ordinal);
         stopped()?;
         let samples = self.hasher.samples();
+        profile.time(Stage::Finish, || self.close_identity_block())?;
         let (metadata, sums) = self.metadata.finish(profile)?;
         let identity = profile.time(Stage::Finish, || self.hasher.finish());
         let shards: Vec<_> = closed.into_iter().map(|shard| shard.info).collect();

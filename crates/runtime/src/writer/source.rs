@@ -7,7 +7,7 @@ use std::time::Duration;
 use dataset_rt_format::Schema;
 
 use crate::error::{Error, Result};
-use crate::writer::commit::{Commit, lock};
+use crate::writer::commit::Commit;
 use crate::writer::encode::{InputBlock, encode};
 use crate::writer::policy::Decision;
 use crate::writer::session::Shared;
@@ -136,19 +136,24 @@ impl SourceWriter {
         };
         self.inner.spawn(move |inner| {
             let session = &inner.session;
-            let buffer = lock(&session.buffers).pop().unwrap_or_default();
             let encoded = encode(
                 &inner.path,
                 block,
                 session.options.codec,
                 permit,
-                buffer,
+                &session.buffers,
                 &session.profile,
             )?;
             inner.lock().waiting.insert(number, encoded);
             inner.append_ready()
         });
         Ok(())
+    }
+
+    /// Memory for [`PayloadList::take_laid`](crate::PayloadList::take_laid): an empty buffer that a stored block has
+    /// left behind, or one of no capacity.
+    pub fn spare_buffer(&self) -> Vec<u8> {
+        self.inner.session.buffers.take()
     }
 
     /// Whether an error was met: there is no use in pulling more samples. [`wait`](Self::wait) says which.

@@ -19,7 +19,6 @@ use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::files::{Folder, steady};
 use crate::reader::{Cache, CacheOptions, verify};
-use crate::writer::names::{fold_source_name, folds_to};
 
 /// How every manifest of every version begins.
 const MANIFEST_MAGIC: &[u8] = b"{\"format\":\"dataset_rt.cache\",\"version\":";
@@ -203,32 +202,4 @@ fn begins_with_magic(cache: &Path, inside: &Path) -> bool {
         .and_then(|folder| folder.open_file(inside.to_str().unwrap_or_default()))
         .and_then(|file| file.read_vec(0, magic.len() as u64));
     head.is_ok_and(|head| head == magic)
-}
-
-/// Another entry of `base` whose name could be the same folder as `name` on some file system, and that is of ours.
-///
-/// # Errors
-/// [`Error::Io`] when `base` can't be listed.
-pub(crate) fn clashing_name(base: &Path, name: &str, cancel: &Cancel) -> Result<Option<String>> {
-    let listing = match fs::read_dir(base) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        listing => listing.map_err(|source| Error::io("list", base, source))?,
-    };
-    let folded = fold_source_name(name);
-    for entry in listing {
-        let entry = entry.map_err(|source| Error::io("list", base, source))?;
-        let Some(other) = entry.file_name().to_str().map(str::to_owned) else {
-            continue;
-        };
-        if other == name || !folds_to(&other, &folded) {
-            continue;
-        }
-        if matches!(
-            inspect(&entry.path(), false, cancel)?,
-            Target::Whole(..) | Target::Damaged(..) | Target::TooNew(_)
-        ) {
-            return Ok(Some(other));
-        }
-    }
-    Ok(None)
 }

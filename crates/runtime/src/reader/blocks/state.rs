@@ -95,6 +95,10 @@ impl<W, B> State<W, B> {
 }
 
 impl<W, B> Entry<W, B> {
+    pub(super) fn is_ready(&self) -> bool {
+        matches!(self.stage, Stage::Ready(_) | Stage::Lost)
+    }
+
     pub(super) fn is_task(&self) -> bool {
         matches!(self.stage, Stage::Unplanned | Stage::Allocated(..))
     }

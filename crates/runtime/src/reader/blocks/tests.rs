@@ -1,7 +1,7 @@
 //! Order, bounds and liveness of the block stream, over a source without files.
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use super::{BlockSizing, BlockSource, Filled, MAX_PREFETCH_BYTES, Polled, Stream};
@@ -15,7 +15,11 @@ struct Numbers {
     pause: Duration,
     panic_at: u64,
     planned_to: AtomicU64,
+    prepared: Mutex<Vec<u64>>,
 }
+
+/// Positions after which [`Numbers`] wants something prepared.
+const PASS: u64 = 1000;
 
 impl Numbers {
     fn new(len: u32) -> Self {
@@ -25,6 +29,7 @@ impl Numbers {
             pause: Duration::ZERO,
             panic_at: u64::MAX,
             planned_to: AtomicU64::new(0),
+            prepared: Mutex::default(),
         }
     }
 }
@@ -48,6 +53,16 @@ impl BlockSource for Numbers {
             resident: self.resident,
             failed: false,
         }
+    }
+
+    fn ahead_of(&self, position: u64) -> Option<u64> {
+        let next = (position / PASS + 1) * PASS;
+        let prepared = self.prepared.lock().unwrap();
+        (position % PASS >= PASS / 2 && !prepared.contains(&next)).then_some(next)
+    }
+
+    fn prepare(&self, position: u64) {
+        self.prepared.lock().unwrap().push(position);
     }
 
     fn plans_quickly(&self, _first: u64, _count: u64) -> bool {
@@ -127,6 +142,36 @@ fn the_order_does_not_depend_on_workers_prefetch_or_block_size() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn the_next_pass_is_prepared_before_this_one_ends_and_once() {
+    for workers in [1, 2] {
+        let pool = Pool::new(workers).unwrap();
+        let source = Arc::new(Numbers::new(8));
+        let sizing = BlockSizing::Exact(100);
+        let mut stream = Stream::new(&pool, source.clone(), 0..3000, sizing, 100, 8);
+        let prepared = || source.prepared.lock().unwrap().clone();
+        for _ in 0..5 {
+            next(&mut stream).unwrap();
+        }
+        assert!(prepared().is_empty());
+        next(&mut stream).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while prepared().is_empty() {
+            assert!(Instant::now() < deadline, "nobody prepares the next pass");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(prepared(), [1000]);
+        for _ in 6..16 {
+            next(&mut stream).unwrap();
+        }
+        while prepared().len() < 2 {
+            assert!(Instant::now() < deadline, "nobody prepares the next pass");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(prepared(), [1000, 2000]);
     }
 }
 
@@ -280,6 +325,12 @@ impl BlockSource for Cold {
         assert!(self.plans_quickly || std::thread::current().id() != self.consumer);
         self.numbers.plan(first, count, columns)
     }
+
+    fn ahead_of(&self, _position: u64) -> Option<u64> {
+        None
+    }
+
+    fn prepare(&self, _position: u64) {}
 
     fn plans_quickly(&self, _first: u64, _count: u64) -> bool {
         self.plans_quickly

@@ -7,7 +7,9 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{FlockOperation, flock};
 
 use super::{Tmp, clean_up, label_of};
-use crate::writer::owner::{LOCKLESS_AGE, Owner, UNLOCKED_AGE};
+use crate::writer::owner::{
+    LOCKLESS_AGE, Lock, Owner, Process, SIGN_OF_LIFE_AGE, UNLOCKED_AGE, look_up,
+};
 
 fn enter(base: &Path) -> Tmp {
     Tmp::enter(base, true).unwrap().unwrap()
@@ -76,6 +78,44 @@ fn a_staging_folder_is_held_while_it_lives_and_gone_with_its_owner() {
 }
 
 #[test]
+fn a_folder_that_cant_be_removed_belongs_to_nobody() {
+    // Else writers of other processes would wait for this one, as long as it lives.
+    let base = tempfile::tempdir().unwrap();
+    let staging = enter(base.path()).stage(base.path(), "s").unwrap();
+    fs::write(staging.path.join("not ours"), b"x").unwrap();
+    drop(staging);
+    let left: Vec<_> = fs::read_dir(base.path().join("tmp")).unwrap().collect();
+    assert_eq!(left.len(), 1);
+    let name = left[0].as_ref().unwrap().file_name();
+    let (label, owner) = Owner::split_name(name.to_str().unwrap()).unwrap();
+    assert_eq!(label, "s");
+    assert_eq!(look_up(&owner, &Owner::current()), Process::Gone);
+}
+
+#[test]
+#[allow(unsafe_code)] // A fork.
+fn a_forked_child_neither_gives_up_the_lease_nor_removes_the_folder() {
+    let base = tempfile::tempdir().unwrap();
+    let staging = enter(base.path()).stage(base.path(), "s").unwrap();
+    let path = staging.path.clone();
+    let mut staging = Some(staging);
+    // SAFETY: the child only drops what it inherited, which must do nothing, and leaves by _exit.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        drop(staging.take());
+        // SAFETY: ends the child without running anything of the parent's.
+        unsafe { libc::_exit(0) };
+    }
+    // SAFETY: waits for the child made above.
+    unsafe { libc::waitpid(child, &mut 0, 0) };
+    let other = File::open(&path).unwrap();
+    let attempt = flock(&other, FlockOperation::NonBlockingLockExclusive);
+    assert_eq!(Lock::from_attempt(attempt), Lock::Held);
+    drop(staging.take());
+    assert!(!path.exists());
+}
+
+#[test]
 fn what_a_dead_writer_left_is_removed() {
     let base = tempfile::tempdir().unwrap();
     let dead = left_behind(base.path(), &gone());
@@ -107,6 +147,23 @@ fn a_writer_that_cant_be_looked_up_is_kept_while_its_lock_is_held_or_its_files_c
     make_old(&path, UNLOCKED_AGE + Duration::from_secs(60));
     clean_up(base.path());
     assert!(!base.path().join("tmp").exists());
+}
+
+#[test]
+fn a_writer_that_cant_be_looked_up_is_waited_for_while_it_shows_signs_of_life() {
+    // After a power cut: nobody holds the lock, and the process that is named was one of the boot before.
+    let base = tempfile::tempdir().unwrap();
+    let path = left_behind(base.path(), &elsewhere());
+    let tmp = enter(base.path());
+    let holders = tmp.clean();
+    assert_eq!(holders.len(), 1, "its files are new");
+    assert!(holders[0].writes("s"));
+    make_old(&path, SIGN_OF_LIFE_AGE + Duration::from_secs(1));
+    assert_eq!(tmp.clean(), [], "nothing has changed for a while");
+    assert!(path.exists(), "but it is kept");
+    let held = File::open(&path).unwrap();
+    flock(&held, FlockOperation::NonBlockingLockExclusive).unwrap();
+    assert_eq!(tmp.clean().len(), 1, "its lock is held");
 }
 
 #[test]

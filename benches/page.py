@@ -1,0 +1,203 @@
+"""Writes docs/benchmarks.md from the results of the runs: `python -m benches.page`.
+
+The text is in `page.md`; every figure comes from JSON files in `bench-results`. Of each block the
+latest run of one build counts; a build's runs are never mixed with another's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .peers.catalogue import DISK, EVERY, OURS
+from .peers.summary import KINDS, cell
+from .targets import TARGETS, Results, amount
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+TEMPLATE = Path(__file__).with_name("page.md")
+PAGE = REPOSITORY / "docs" / "benchmarks.md"
+NOTHING = "Not run yet on this machine."
+SHUFFLES = {"all": "", "blocks": "◦", "buffer": "▫", "draws": ""}
+
+
+class PageError(Exception):
+    """The results do not make a page."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benches.page", description=__doc__)
+    parser.add_argument("--dir", type=Path, default=Path("bench-results"), help="the results")
+    parser.add_argument("--out", type=Path, default=PAGE, help="default docs/benchmarks.md")
+    parser.add_argument("--check", action="store_true", help="only shows that it can be made")
+    parser.add_argument("--any", action="store_true", help="quick runs and debug builds too")
+    options = parser.parse_args()
+    try:
+        text = page(options.dir, every=options.any)
+    except PageError as error:
+        sys.exit(str(error))
+    if not options.check:
+        options.out.write_text(text, encoding="utf-8")
+        print(options.out)
+
+
+def page(folder: Path, *, every: bool = False) -> str:
+    """The whole page. `every` takes runs that mean nothing, for tests of this program."""
+    runs = [_load(path) for path in sorted(folder.glob("*.json"))]
+    runs = [
+        run for run in runs if every or not (run["quick"] or run["machine"]["build"] != "release")
+    ]
+    if runs:
+        # The build of the latest run: the others are of the past.
+        module = max(runs, key=lambda run: str(run.get("time", "")))["machine"]["module"]
+        runs = [run for run in runs if run["machine"]["module"] == module]
+    results = Results()
+    for run in runs:
+        for block in run.get("blocks", ()):
+            cases = {f"{case['work']}/{case['way']}": case for case in block["cases"]}
+            # A later run of some cases of a block leaves the others.
+            results.blocks[block["name"]] = results.blocks.get(block["name"], {}) | cases
+        results.peers |= run.get("workloads", {})
+    parts = {
+        "disk": DISK,
+        "machine": _machine(runs),
+        "targets": "\n".join(_targets(results)),
+        "peers": "\n".join(_peers(results)) or NOTHING,
+        "notes": "\n".join(_notes(results)),
+        "growth": "\n".join(_block(results, "growth")) or NOTHING,
+        "bench": "\n".join(_all_blocks(results)) or NOTHING,
+        "expressions": "\n".join(_expressions(results)),
+    }
+    text = TEMPLATE.read_text(encoding="utf-8")
+    for name, part in parts.items():
+        mark = "{{" + name + "}}"
+        if mark not in text:
+            message = f"{TEMPLATE} has no {mark}"
+            raise PageError(message)
+        text = text.replace(mark, part)
+    return text
+
+
+def _load(path: Path) -> dict[str, Any]:
+    run: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    if not str(run.get("format", "")).startswith("dataset_rt"):
+        message = f"{path} is no result of a benchmark"
+        raise PageError(message)
+    return run
+
+
+def _machine(runs: list[dict[str, Any]]) -> str:
+    if not runs:
+        return "No runs of a release build were found: the tables below are empty."
+    place = runs[-1]["machine"]
+    times = sorted(str(run["time"])[:10] for run in runs if "time" in run)
+    return (
+        f"Figures of {times[-1] if times else 'an unknown day'}: {place['cpu']}, {place['cores']} "
+        f"cores, {place['memory_gib']:.1f} GiB, {place['file_system']}; {place['kernel']}; "
+        f"dataset_rt {place['dataset_rt']} ({place['build']} build), Python {place['python']}, "
+        f"Polars {place['polars']}, NumPy {place['numpy']}."
+    )
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _head(*cells: str) -> Iterator[str]:
+    yield _row(cells)
+    yield "|" + "---|" * len(cells)
+
+
+def _targets(results: Results) -> Iterator[str]:
+    yield from _head("work", "target", "found", "", "command")
+    for target in TARGETS:
+        found = target.found(results)
+        verdict = {None: "", True: "met", False: "**missed**"}[found.met]
+        yield _row([target.work, target.aim, found.text, verdict, f"`{target.command}`"])
+    yield _row(["every throughput row", "never below any peer", *_first(results)])
+
+
+def _first(results: Results) -> list[str]:
+    """Whether anything is faster than ours in a row of the tables of peers."""
+    ahead = [
+        f"{row['peer']}, {workload} {kind} ({ratio:.2f})"
+        for workload, rows in results.peers.items()
+        for row in rows
+        for kind in ("ordered", "shuffled", "weighted")
+        if row["peer"] != OURS
+        and (ratio := row.get("figures", {}).get(kind, {}).get("speed_over_ours") or 0) > 1
+    ]
+    if not results.peers:
+        return ["not run", "", "`make bench-peers`"]
+    verdict = "**missed**" if ahead else "met"
+    return ["; ".join(ahead) or "first on every row", verdict, "`make bench-peers`"]
+
+
+def _peers(results: Results) -> Iterator[str]:
+    for workload in EVERY:
+        rows = results.peers.get(workload)
+        if not rows:
+            continue
+        yield f"\n### {workload}\n"
+        yield from _head("library", *(kind.name for kind in KINDS))
+        for row in rows:
+            if "error" in row:
+                yield _row([row["peer"], row["error"].replace("|", "/"), *[""] * (len(KINDS) - 1)])
+                continue
+            cells = [cell(row, kind) for kind in KINDS]
+            shuffled = [kind.name for kind in KINDS].index("shuffled")
+            cells[shuffled] += SHUFFLES[row["shuffle_kind"]]
+            name = row["peer"] + ("~" if row["rounds_floats"] else "")
+            yield _row([name, *cells])
+
+
+def _notes(results: Results) -> Iterator[str]:
+    """How each library is used, with its version."""
+    known = {row["peer"]: row for rows in results.peers.values() for row in rows}
+    if known:
+        yield from _head("library", "version", "as used here")
+    for row in known.values():
+        yield _row([row["peer"], row.get("version", "-"), row["note"]])
+
+
+def _block(results: Results, name: str) -> Iterator[str]:
+    cases = results.blocks.get(name)
+    if not cases:
+        return
+    yield from _head("work", "way", "median", "least", "greatest", "beside")
+    for case in cases.values():
+        unit = case["unit"]
+        values = [amount(case[part], unit) for part in ("median", "least", "greatest")]
+        beside = (
+            f"{ratio:.2f} x {_way(key, case['work'])}" for key, ratio in case["speed_over"].items()
+        )
+        yield _row([case["work"], case["way"], *values, ", ".join(beside)])
+
+
+def _way(key: str, work: str) -> str:
+    return key.removeprefix(f"{work}/")
+
+
+def _all_blocks(results: Results) -> Iterator[str]:
+    for name in results.blocks:
+        if name != "growth" and not name.startswith("expressions."):
+            yield f"\n### {name}\n"
+            yield from _block(results, name)
+
+
+def _expressions(results: Results) -> Iterator[str]:
+    names = [name for name in results.blocks if name.startswith("expressions.")]
+    if names:
+        yield "## Expressions"
+    for name in names:
+        yield f"\n### {name.removeprefix('expressions.')}\n"
+        yield from _block(results, name)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The package beside other libraries for training data: `python -m benches.peers`."""

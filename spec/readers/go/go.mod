@@ -1,0 +1,3 @@
+module datasetrt
+
+go 1.24

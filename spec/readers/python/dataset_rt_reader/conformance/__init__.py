@@ -1,0 +1,1 @@
+"""The conformance command of vectors/README.md: documents, unit vectors, runner."""

@@ -1,0 +1,1 @@
+"""The draw stream of sampling.md, algorithm 1."""
