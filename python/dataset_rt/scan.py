@@ -160,6 +160,18 @@ def _select(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
     return frame.select(columns) if columns else frame.drop(frame.columns)
 
 
+def _conjuncts(predicate: pl.Expr) -> Iterator[pl.Expr]:
+    """The parts of a condition that must all hold; the whole, where it is no such thing."""
+    parts = predicate.meta.pop()
+    if len(parts) == 2:  # noqa: PLR2004 - both sides of an operator
+        for left, right in (parts, parts[::-1]):
+            if (left & right).meta.eq(predicate):
+                yield from _conjuncts(left)
+                yield from _conjuncts(right)
+                return
+    yield predicate
+
+
 def _register(source: Source) -> pl.LazyFrame:
     """The scan by way of Polars' older interface: one stream of all caches."""
     from polars.io.plugins import register_io_source  # noqa: PLC0415 - unstable in Polars
@@ -171,7 +183,7 @@ def _register(source: Source) -> pl.LazyFrame:
         batch_size: int | None,  # noqa: ARG001 - a hint
     ) -> Iterator[pl.DataFrame]:
         columns = list(source.schema) if with_columns is None else with_columns
-        filters = [] if predicate is None else [predicate]
+        filters = [] if predicate is None else list(_conjuncts(predicate))
         left = n_rows
         for cache_id, samples in enumerate(source.samples):
             rows = range(samples if left is None or filters else min(left, samples))

@@ -190,6 +190,10 @@ def test_payloads_that_a_filter_costs(
     assert found["payload"].to_list() == [support.payload(i, size) for i in range(3, rows, 100)]
     assert asked == list(range(3, rows, 100))
     asked.clear()
+    both = kept.filter(pl.col("payload").bin.size() == size, pl.col("n") < 250)
+    assert both.collect(engine=engine)["n"].to_list() == [3, 103, 203]
+    assert asked == [3, 103, 203]
+    asked.clear()
     scan_cache([cache], payload=True).filter(pl.col("n") == 3).select("n").collect(engine=engine)
     assert asked == []
 
