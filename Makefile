@@ -28,13 +28,14 @@ help:
 quickstart: $(VENV)/quickstart.stamp
 	$(PY) examples/quickstart.py
 
-## make test          the full test suite, and a core subset on every other Python found
+## make test          the full test suite, and a core subset on every other Python found and on the oldest Polars
 .PHONY: test
 test: $(VENV)/test.stamp
 	$(PY) -m pytest tests -m "not cross"
 	$(PY) docs/run_snippets.py
 	$(PY) docs/run_snippets.py README.md
 	tools/test-core $(WHEEL_DIR)
+	tools/test-polars-floor $(WHEEL_DIR) $(CACHE)/polars-floor-venv $(PYTHON)
 
 ## make test-torch    the tests that need PyTorch, in a venv outside the checkout (5 GB, kept and reused)
 .PHONY: test-torch

@@ -38,6 +38,7 @@ from dataset_rt.errors import (
     InvalidArgumentError,
     MetadataTableError,
     MetadataTableTypeError,
+    PolarsVersionError,
     SampleIndexError,
     SampleTypeError,
     SampleValueError,
@@ -57,6 +58,7 @@ from dataset_rt.results import (
 )
 from dataset_rt.rows import Rows
 from dataset_rt.runtime import DatasetRuntime
+from dataset_rt.scan import scan_cache
 from dataset_rt.sources import BytesLike, CacheInput, CacheSource, Metadata, MetadataValue
 
 if TYPE_CHECKING:
@@ -96,6 +98,7 @@ __all__ = [
     "MetadataTableError",
     "MetadataTableTypeError",
     "MetadataValue",
+    "PolarsVersionError",
     "ReaderConfig",
     "RepairReport",
     "Rows",
@@ -114,6 +117,7 @@ __all__ = [
     "WriterProfilerConfig",
     "__version__",
     "repair",
+    "scan_cache",
     "verify",
 ]
 

@@ -212,6 +212,27 @@ class NativeRuntime:
         An exception of a source that is no `Exception` (KeyboardInterrupt) is raised after the clean-up.
         """
 
+@final
+class NativeScan:
+    """Caches that scans read, without worker threads."""
+
+    def __new__(cls, paths: list[str]) -> Self: ...
+    def schema(self) -> list[tuple[str, str, bool]]:
+        """Fields of all caches: name, type ("bool", "int64", "float64", "utf8"), nullable."""
+    def samples(self) -> list[int]:
+        """Samples of each cache."""
+    def metadata(self, cache_id: int, first: int, count: int, fields: list[int]) -> NativeTable:
+        """cache_id, sample_id and the fields at these places of `schema`, of samples that follow each other."""
+    def payloads(self, cache_id: int, sample_ids: object, max_bytes: int) -> NativePayloads:
+        """The payloads of samples, whose ids come through `__arrow_c_stream__`."""
+
+@final
+class NativePayloads:
+    """Payloads in tables of one column `payload`, each of at most `max_bytes` bytes or of one row."""
+
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> NativeTable: ...
+
 def large_binary(buffer: bytes, offsets: bytes) -> NativeBinary:
     """Payloads of a batch that went through a pickle: `NativeBatch.buffer` and `NativeBatch.offsets`."""
 

@@ -199,6 +199,23 @@ class CachedDataset:
         exported = pl.DataFrame(self._native.export())
         return exported if overlay is None else lay_over(exported, overlay)
 
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Gives the active table, as `get_metadata` would, to whatever reads Arrow streams.
+
+        Among them are `pyarrow.table(dataset)`, `polars.DataFrame(dataset)`,
+        `pandas.DataFrame.from_arrow(dataset)` and DuckDB's `FROM dataset`.
+
+        Args:
+            requested_schema: What the consumer would like; it gets the table's own types.
+
+        Returns:
+            A capsule of the Arrow C stream interface.
+        """
+        with self._lock.own():
+            if self._overlay is None:
+                return self._native.export().__arrow_c_stream__(requested_schema)
+            return self._table().__arrow_c_stream__(requested_schema)
+
     def samples_metadata(self) -> pl.DataFrame:
         """Returns what `get_metadata` returns; the older name of it."""
         return self.get_metadata()

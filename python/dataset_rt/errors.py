@@ -28,6 +28,7 @@ __all__ = [
     "InvalidArgumentError",
     "MetadataTableError",
     "MetadataTableTypeError",
+    "PolarsVersionError",
     "SampleIndexError",
     "SampleTypeError",
     "SampleValueError",
@@ -112,6 +113,16 @@ class ArgumentTypeError(DatasetRTError, TypeError):
     _parts = ("argument",)
     argument: str | None
     """Name of the argument."""
+
+
+class PolarsVersionError(DatasetRTError, ImportError):
+    """The installed Polars refuses native expressions; everything else works."""
+
+    _parts = ("installed", "needed")
+    installed: str | None
+    """Version of the installed Polars."""
+    needed: str | None
+    """Versions that take the expressions."""
 
 
 class SourceNameError(DatasetRTError, ValueError):

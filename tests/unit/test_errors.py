@@ -36,6 +36,7 @@ ERRORS: dict[type[errors.DatasetRTError], tuple[type[Exception], dict[str, Any]]
     errors.InvalidArgumentError: (ValueError, {"argument": "n"}),
     errors.MetadataTableError: (ValueError, {"column": "weight", "row": 3}),
     errors.MetadataTableTypeError: (TypeError, {"column": "weight", "row": None}),
+    errors.PolarsVersionError: (ImportError, {"installed": "3.0", "needed": "1.36 to 2.x"}),
     errors.SampleIndexError: (IndexError, {"index": 9, "length": 3}),
     errors.SampleTypeError: (
         TypeError,

@@ -18,6 +18,14 @@ pub(crate) fn uint64(inputs: &[Field]) -> PolarsResult<Field> {
     Ok(named(inputs, DataType::UInt64))
 }
 
+pub(crate) fn binary(inputs: &[Field]) -> PolarsResult<Field> {
+    Ok(named(inputs, DataType::Binary))
+}
+
+pub(crate) fn string(inputs: &[Field]) -> PolarsResult<Field> {
+    Ok(named(inputs, DataType::String))
+}
+
 pub(crate) fn named(inputs: &[Field], dtype: DataType) -> Field {
     let name = inputs.first().map(|field| field.name().clone());
     Field::new(name.unwrap_or(PlSmallStr::EMPTY), dtype)

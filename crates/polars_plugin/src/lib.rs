@@ -14,6 +14,7 @@ mod duplicates;
 mod keys;
 mod kwargs;
 mod labels;
+mod payloads;
 mod shares;
 mod splits;
 mod value_weights;

@@ -15,6 +15,7 @@ mod metadata;
 mod payload;
 mod runtime;
 mod sample;
+mod scan;
 mod schema;
 mod source;
 mod verify;
@@ -71,6 +72,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<iter::NativeIterator>()?;
     module.add_class::<runtime::NativeRuntime>()?;
     module.add_class::<sample::CachedSample>()?;
+    module.add_class::<scan::NativePayloads>()?;
+    module.add_class::<scan::NativeScan>()?;
     module.add_class::<write::NativeOutcome>()?;
     module.add_function(wrap_pyfunction!(check_source_name, module)?)?;
     module.add_function(wrap_pyfunction!(fold_source_name, module)?)?;

@@ -259,6 +259,51 @@ fn shared_work<T: Send + 'static>(
         .collect()
 }
 
+/// Ids and some fields of samples that follow each other in one cache: one batch, or more where the text is too long.
+pub(crate) fn run(
+    loaded: &Loaded,
+    first: SampleRef,
+    count: usize,
+    fields: &[usize],
+) -> Result<Vec<RecordBatch>> {
+    let mut arrow = vec![
+        ArrowField::new(CACHE_ID, DataType::UInt64, false),
+        ArrowField::new(SAMPLE_ID, DataType::UInt64, false),
+    ];
+    let chosen = fields.iter().filter_map(|&at| loaded.fields().get(at));
+    arrow.extend(chosen.map(arrow_field));
+    let mut batches = Vec::new();
+    let schema = Arc::new(ArrowSchema::new(arrow));
+    push_run(loaded, first, count, fields, &schema, &mut batches)?;
+    Ok(batches)
+}
+
+fn push_run(
+    loaded: &Loaded,
+    first: SampleRef,
+    count: usize,
+    fields: &[usize],
+    schema: &SchemaRef,
+    batches: &mut Vec<RecordBatch>,
+) -> Result<()> {
+    let gathered = GatheredColumns::gather_fields_of_run(loaded, first, count, fields)?;
+    if gathered.text_is_too_long() && count > 1 {
+        let half = count / 2;
+        let second = SampleRef {
+            sample: first.sample + half as u64,
+            ..first
+        };
+        push_run(loaded, first, half, fields, schema, batches)?;
+        return push_run(loaded, second, count - half, fields, schema, batches);
+    }
+    let mut columns = ids_of_run(first, count);
+    for column in gathered.columns {
+        columns.push(column.into_arrow()?);
+    }
+    batches.push(batch(schema.clone(), columns, count)?);
+    Ok(())
+}
+
 /// The fields of some samples.
 pub(crate) fn samples(loaded: &Loaded, samples: &[SampleRef]) -> Result<RecordBatch> {
     GatheredColumns::gather(loaded, samples)?.into_batch(loaded.fields())

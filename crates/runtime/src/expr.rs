@@ -1,8 +1,8 @@
 //! Pure functions behind the expressions: columns as slices in, one value a row out.
 //!
-//! Nothing here knows Polars, starts threads or does IO. A column comes as [`Chunk`]s, classes and groups as
-//! [`Codes`], and a family of functions is one file. What must be the same in every frame, splits and draws, goes by
-//! hashes of values: there groups are [`Groups`].
+//! Nothing here knows Polars or starts threads, and only `payloads` does IO. A column comes as [`Chunk`]s, classes and
+//! groups as [`Codes`], and a family of functions is one file. What must be the same in every frame, splits and draws,
+//! goes by hashes of values: there groups are [`Groups`].
 
 mod class_weights;
 mod classes;
@@ -15,6 +15,7 @@ mod labels;
 mod minhash;
 mod numbers;
 mod ordering;
+mod payloads;
 mod select;
 mod shares;
 mod shingles;
@@ -42,6 +43,7 @@ pub use numbers::{NullNumber, Numbers};
 pub use ordering::{
     bucket_of, buckets, check_edges, curriculum, length_group_keys, ordered_float, ordered_integer,
 };
+pub use payloads::{HEAD_LEN, Ids, Unreadable, mime, payload_facts, payload_heads, payloads};
 pub use shares::{Shares, fold};
 pub use shingles::{ShingleUnit, Shingles};
 pub use splits::{by_rank, leaks, stratified, stratified_groups};

@@ -4,6 +4,7 @@
 #![deny(unsafe_code)]
 
 mod active;
+mod caches;
 mod cancel;
 mod dataset;
 mod disk;
@@ -20,14 +21,15 @@ mod sampler;
 mod writer;
 
 pub use active::{ActiveTable, SampleRef, UpdateReport};
+pub use caches::{Caches, PayloadFacts};
 pub use cancel::Cancel;
 pub use dataset::{CommittedUpdate, Cursor, Dataset, PreparedUpdate, ReaderOptions, Window};
 pub use error::{Error, Fault, Result};
 pub use pool::{MAX_WORKERS, Pool};
 pub use reader::{
     Block, BlockColumns, BlockSizing, BlockStream, Cache, CacheOptions, GatheredColumns,
-    MAX_BLOCK_BYTES, MAX_BLOCK_SAMPLES, MAX_PREFETCH_BYTES, MAX_PROBLEMS, PayloadBuffers, Poll,
-    Problem, ReadPlan, VecBuffers, VerifyReport, Waiter, examine, verify,
+    JoinedBuffers, MAX_BLOCK_BYTES, MAX_BLOCK_SAMPLES, MAX_PREFETCH_BYTES, MAX_PROBLEMS,
+    PayloadBuffers, Poll, Problem, ReadPlan, VecBuffers, VerifyReport, Waiter, examine, verify,
 };
 pub use sampler::{
     CACHE_HEADS, LoaderPart, MAX_ROWS, Mode, POSITION_FORMAT, POSITION_VERSION, POSITIONS,

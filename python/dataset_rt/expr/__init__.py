@@ -34,6 +34,13 @@ from dataset_rt.expr.duplicates import (
     simhash,
 )
 from dataset_rt.expr.labels import cap_per_class, repeat_factor
+from dataset_rt.expr.payloads import (
+    payload,
+    payload_crc,
+    payload_head,
+    payload_mime,
+    payload_size,
+)
 from dataset_rt.expr.splits import (
     hash_fold,
     hash_split,
@@ -96,6 +103,11 @@ __all__ = [
     "minhash_similarity",
     "mixture_weight",
     "normalize_weight",
+    "payload",
+    "payload_crc",
+    "payload_head",
+    "payload_mime",
+    "payload_size",
     "prioritized_correction",
     "prioritized_weight",
     "repeat_count",
@@ -111,4 +123,9 @@ __all__ = [
     "unimax_weight",
 ]
 
-_namespace.register(filter(_isfunction, map(globals().__getitem__, __all__)))
+# What takes the paths of caches first is no method of a column.
+_namespace.register(
+    function
+    for function in map(globals().__getitem__, __all__)
+    if _isfunction(function) and not function.__name__.startswith("payload")
+)

@@ -6,14 +6,17 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import polars as pl
 from polars.plugins import register_plugin_function
+
+from dataset_rt.errors import PolarsVersionError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import polars as pl
-
 __all__ = ["Kind", "call", "plugin_path"]
+
+_NEEDED = "1.36 to 2.x"
 
 Kind = Literal["elementwise", "column", "reduction"]
 """What a function needs and gives.
@@ -33,6 +36,37 @@ def plugin_path() -> Path:
     return Path(_native.__file__)
 
 
+@cache
+def check_polars(plugin: Path) -> None:
+    """Asks Polars once whether it takes the functions of the shared object.
+
+    Otherwise it would say so only when a query runs, and not what to do about it.
+
+    Raises:
+        PolarsVersionError: If it doesn't.
+    """
+    probe = register_plugin_function(
+        plugin_path=plugin,
+        function_name="focal_weight",
+        args=[pl.col("x")],
+        kwargs={"gamma": 1.0},
+        is_elementwise=True,
+    )
+    try:
+        # The schema alone: nothing runs, and no thread of Polars is needed.
+        pl.LazyFrame(schema={"x": pl.Float64}).select(probe).collect_schema()
+    except pl.exceptions.ComputeError as error:
+        if "plugin version" not in str(error):
+            raise
+        raise PolarsVersionError(
+            f"Polars {pl.__version__} refuses the plugin interface of dataset_rt's expressions "
+            f"({str(error).splitlines()[0]}); they need Polars {_NEEDED}. Everything but "
+            "dataset_rt.expr works",
+            installed=pl.__version__,
+            needed=_NEEDED,
+        ) from None
+
+
 def call(
     name: str,
     columns: Sequence[pl.Expr],
@@ -50,7 +84,11 @@ def call(
             "over", unless the function is elementwise.
         over: Group columns, which go after the others.
         kind: What it needs and gives.
+
+    Raises:
+        PolarsVersionError: If the installed Polars doesn't take native functions of this kind.
     """
+    check_polars(plugin_path())
     # Empty options would arrive as no bytes at all, which don't parse.
     kwargs = {"elementwise": True} if kind == "elementwise" else {"over": len(over)}
     return register_plugin_function(

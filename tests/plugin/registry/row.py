@@ -44,8 +44,12 @@ class Row:
     """Type of the result."""
     examples: list[Example]
     over: bool = True
-    """Whether it takes `over=`: every function of kind "column" does."""
+    """Whether it takes `over=`: every function of kind "column" whose rows depend on others."""
     native: tuple[str, ...] = field(default=())
     """Names of the native functions behind it; none for plain Polars."""
     rtol: float = 1e-12
     """Relative deviation of floats from the definition."""
+    output: str | None = None
+    """Name of the result, if it is not that of the first column that the expression reads."""
+    of_column: bool = True
+    """Whether the first argument is a column: only then it is a method of the namespaces."""

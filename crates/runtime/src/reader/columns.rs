@@ -95,9 +95,32 @@ impl GatheredColumns {
         Self::of_spans(loaded, &spans_of_run(loaded, first, count)?, count)
     }
 
+    /// The same for some fields alone, in the order asked for; of the others nothing is touched.
+    pub(crate) fn gather_fields_of_run(
+        loaded: &Loaded,
+        first: SampleRef,
+        count: usize,
+        fields: &[usize],
+    ) -> Result<Self> {
+        let spans = spans_of_run(loaded, first, count)?;
+        Self::fields_of_spans(loaded, &spans, count, fields.iter().copied())
+    }
+
     fn of_spans(loaded: &Loaded, spans: &[Span<'_>], rows: usize) -> Result<Self> {
-        let mut columns = Vec::with_capacity(loaded.fields().len());
-        for (at, field) in loaded.fields().iter().enumerate() {
+        Self::fields_of_spans(loaded, spans, rows, 0..loaded.fields().len())
+    }
+
+    fn fields_of_spans(
+        loaded: &Loaded,
+        spans: &[Span<'_>],
+        rows: usize,
+        fields: impl ExactSizeIterator<Item = usize>,
+    ) -> Result<Self> {
+        let mut columns = Vec::with_capacity(fields.len());
+        for at in fields {
+            let Some(field) = loaded.fields().get(at) else {
+                return Err(Error::Internal(format!("no metadata field {at}")));
+            };
             let mut column = GatheredColumn::new(field.field_type, rows)?;
             for (i, span) in spans.iter().enumerate() {
                 if let Some(later) = spans.get(i + AHEAD) {
