@@ -296,7 +296,11 @@ fn push_run(
         push_run(loaded, first, half, fields, schema, batches)?;
         return push_run(loaded, second, count - half, fields, schema, batches);
     }
-    let mut columns = ids_of_run(first, count);
+    let samples = first.sample..first.sample + count as u64;
+    let mut columns: Vec<ArrayRef> = vec![
+        Arc::new(UInt64Array::from(vec![u64::from(first.cache); count])),
+        Arc::new(UInt64Array::from_iter_values(samples)),
+    ];
     for column in gathered.columns {
         columns.push(column.into_arrow()?);
     }
