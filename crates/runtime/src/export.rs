@@ -87,11 +87,7 @@ impl Constants {
         } else {
             vec![u64::from(first.cache); count].into()
         };
-        let samples: Vec<u64> = (first.sample..first.sample + count as u64).collect();
-        vec![
-            Arc::new(UInt64Array::new(caches, None)),
-            Arc::new(UInt64Array::from(samples)),
-        ]
+        ids_of_run(caches, first, count)
     }
 
     fn weights(&self, table: &ActiveTable, rows: Range<u64>, count: usize) -> ArrayRef {
@@ -276,6 +272,15 @@ pub(crate) fn run(
     let schema = Arc::new(ArrowSchema::new(arrow));
     push_run(loaded, first, count, fields, &schema, &mut batches)?;
     Ok(batches)
+}
+
+/// The two id columns of a run of samples; `caches` holds the cache of each.
+fn ids_of_run(caches: ScalarBuffer<u64>, first: SampleRef, count: usize) -> Vec<ArrayRef> {
+    let samples: Vec<u64> = (first.sample..first.sample + count as u64).collect();
+    vec![
+        Arc::new(UInt64Array::new(caches, None)),
+        Arc::new(UInt64Array::from(samples)),
+    ]
 }
 
 fn push_run(

@@ -89,9 +89,9 @@ pub fn stratified_groups(labels: &[u64], groups: &[u64], shares: &Shares) -> Res
     // Rows of each class that a part still lacks.
     let fractions = shares.fractions();
     let mut lacks: Vec<Vec<f64>> = vec![vec![0.0; fractions.len()]; classes.len()];
-    for class in 0..classes.len() {
+    for (class, lacks) in lacks.iter_mut().enumerate() {
         let rows = classes.rows(class).len() as f64;
-        for (lack, share) in lacks[class].iter_mut().zip(&fractions) {
+        for (lack, share) in lacks.iter_mut().zip(&fractions) {
             *lack = rows * share;
         }
     }
