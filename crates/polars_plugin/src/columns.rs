@@ -2,7 +2,7 @@
 
 use dataset_rt_runtime as runtime;
 use dataset_rt_runtime::expr::{
-    Chunk, Classes, Codes, NullClass, NullNumber, Nulls, Numbers, Validity, Word,
+    Chunk, Classes, Codes, NullClass, NullNumber, Nulls, Numbers, Validity, Word, mapped,
 };
 use polars::chunked_array::ops::row_encode::encode_rows_unordered;
 use polars::prelude::*;
@@ -139,6 +139,15 @@ fn is_number(dtype: &DataType) -> bool {
         dtype,
         Null | Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 | UInt64 | Float16 | Float32
     )
+}
+
+/// A function of each number; nulls stay.
+pub(crate) fn map(column: &Float64Chunked, function: impl Fn(f64) -> f64) -> Series {
+    let chunks = column.downcast_iter().map(|chunk| {
+        let values = mapped(chunk.values().as_slice(), &function);
+        PrimitiveArray::from_vec(values).with_validity(chunk.validity().cloned())
+    });
+    Float64Chunked::from_chunk_iter(column.name().clone(), chunks).into_series()
 }
 
 /// The numbers of a column in the form that the runtime takes.

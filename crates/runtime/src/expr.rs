@@ -12,6 +12,7 @@ mod duplicates;
 mod hash;
 mod hashed;
 mod labels;
+mod memory;
 mod minhash;
 mod numbers;
 mod ordering;
@@ -40,6 +41,7 @@ pub use hashed::{Groups, by_group};
 pub use labels::{cap_per_class, repeat_factor};
 pub use minhash::{MinHash, band_hashes, simhash};
 pub use numbers::{NullNumber, Numbers};
+pub use numbers::{NullNumber, Numbers, mapped};
 pub use ordering::{
     bucket_of, buckets, check_edges, curriculum, length_group_keys, ordered_float, ordered_integer,
 };
@@ -48,8 +50,8 @@ pub use shares::{Shares, fold};
 pub use shingles::{ShingleUnit, Shingles};
 pub use splits::{by_rank, leaks, stratified, stratified_groups};
 pub use value_weights::{
-    Power, clip, doremi_weight, expected_share, focal, hard_example_weight, normalize_weight,
-    prioritized_correction, prioritized_weight,
+    Power, clip, doremi_weight, effective_sample_size, expected_share, focal, hard_example_weight,
+    normalize_weight, prioritized_correction, prioritized_weight,
 };
 
 use crate::error::{Error, Fault};
