@@ -176,10 +176,11 @@ mod tests {
 
     /// Rows of class c in part p, classes by number.
     fn table(classes: &[u64], parts: &[u32], k: usize) -> Vec<Vec<usize>> {
-        let largest = classes.iter().max().map_or(0, |&class| class as usize + 1);
+        let place = |class: u64| usize::try_from(class).unwrap();
+        let largest = classes.iter().max().map_or(0, |&class| place(class) + 1);
         let mut counts = vec![vec![0; k]; largest];
         for (&class, &part) in classes.iter().zip(parts) {
-            counts[class as usize][part as usize] += 1;
+            counts[place(class)][part as usize] += 1;
         }
         counts
     }
