@@ -44,25 +44,16 @@ impl Draw {
     }
 }
 
-/// The weights of the first column, in one piece.
-fn weights(columns: &mut &[Series]) -> PolarsResult<Vec<f64>> {
-    whole_numbers(columns, "weight")
-}
-
 /// The numbers of the first column, in one piece and without nulls.
-fn whole_numbers(columns: &mut &[Series], what: &str) -> PolarsResult<Vec<f64>> {
-    let weight = numeric(&take(columns, 1)?[0], what)?;
-    if weight.null_count() > 0 {
-        let row = weight.iter().position(|value| value.is_none());
+fn numbers(columns: &mut &[Series], what: &str) -> PolarsResult<Float64Chunked> {
+    let column = numeric(&take(columns, 1)?[0], what)?;
+    if column.null_count() > 0 {
+        let row = column.iter().position(|value| value.is_none());
         polars_bail!(
             ComputeError: "the {what} of row {} is null; fill nulls or filter them first", row.unwrap_or_default()
         );
     }
-    let mut values = Vec::with_capacity(weight.len());
-    for chunk in weight.downcast_iter() {
-        values.extend_from_slice(chunk.values());
-    }
-    Ok(values)
+    Ok(column.rechunk().into_owned())
 }
 
 fn counts(inputs: &Inputs, counts: Vec<u32>) -> Series {
@@ -80,9 +71,10 @@ struct SampleWeighted {
 fn sample_mask(inputs: &[Series], kwargs: SampleWeighted) -> PolarsResult<Series> {
     let inputs = Inputs::new(inputs, kwargs.draw.over, 1)?;
     let mut columns = inputs.columns();
-    let weights = weights(&mut columns)?;
+    let weights = numbers(&mut columns, "weight")?;
+    let weights = weights.cont_slice()?;
     let mask = kwargs.draw.with(&inputs, columns, |drawing| {
-        expr::sample_without_replacement(&weights, kwargs.n as usize, drawing).map_err(failed)
+        expr::sample_without_replacement(weights, kwargs.n as usize, drawing).map_err(failed)
     })?;
     Ok(inputs.boolean(mask))
 }
@@ -91,9 +83,10 @@ fn sample_mask(inputs: &[Series], kwargs: SampleWeighted) -> PolarsResult<Series
 fn sample_counts(inputs: &[Series], kwargs: SampleWeighted) -> PolarsResult<Series> {
     let inputs = Inputs::new(inputs, kwargs.draw.over, 1)?;
     let mut columns = inputs.columns();
-    let weights = weights(&mut columns)?;
+    let weights = numbers(&mut columns, "weight")?;
+    let weights = weights.cont_slice()?;
     let drawn = kwargs.draw.with(&inputs, columns, |drawing| {
-        expr::sample_with_replacement(&weights, kwargs.n, drawing).map_err(failed)
+        expr::sample_with_replacement(weights, kwargs.n, drawing).map_err(failed)
     })?;
     Ok(counts(&inputs, drawn))
 }
@@ -110,7 +103,8 @@ struct DrawCounts {
 #[polars_expr(output_type_func=uint32)]
 fn draw_counts(inputs: &[Series], kwargs: DrawCounts) -> PolarsResult<Series> {
     let inputs = Inputs::new(inputs, kwargs.over, 1)?.exactly(1)?;
-    let weights = weights(&mut inputs.columns())?;
+    let weights = numbers(&mut inputs.columns(), "weight")?;
+    let weights = weights.cont_slice()?;
     let config = SamplerConfig {
         shuffle: true,
         replacement: kwargs.replacement,
@@ -118,7 +112,7 @@ fn draw_counts(inputs: &[Series], kwargs: DrawCounts) -> PolarsResult<Series> {
         stream: kwargs.stream,
     };
     let groups = groups(&inputs)?;
-    let drawn = expr::draw_counts(&weights, kwargs.n, config, groups.as_ref()).map_err(failed)?;
+    let drawn = expr::draw_counts(weights, kwargs.n, config, groups.as_ref()).map_err(failed)?;
     Ok(counts(&inputs, drawn))
 }
 
@@ -191,9 +185,10 @@ fn within(labels: &[u64], groups: &Groups) -> Vec<u64> {
 fn repeat_count(inputs: &[Series], kwargs: Draw) -> PolarsResult<Series> {
     let inputs = Inputs::new(inputs, kwargs.over, 1)?;
     let mut columns = inputs.columns();
-    let factors = whole_numbers(&mut columns, "factor")?;
+    let factors = numbers(&mut columns, "factor")?;
+    let factors = factors.cont_slice()?;
     let drawn = kwargs.with(&inputs, columns, |drawing| {
-        expr::repeat_counts(&factors, drawing).map_err(failed)
+        expr::repeat_counts(factors, drawing).map_err(failed)
     })?;
     Ok(counts(&inputs, drawn))
 }

@@ -10,6 +10,10 @@ pub(crate) fn boolean(inputs: &[Field]) -> PolarsResult<Field> {
     Ok(named(inputs, DataType::Boolean))
 }
 
+pub(crate) fn uint8(inputs: &[Field]) -> PolarsResult<Field> {
+    Ok(named(inputs, DataType::UInt8))
+}
+
 pub(crate) fn uint32(inputs: &[Field]) -> PolarsResult<Field> {
     Ok(named(inputs, DataType::UInt32))
 }

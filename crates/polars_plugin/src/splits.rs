@@ -6,47 +6,21 @@ use pyo3_polars::derive::polars_expr;
 use serde::Deserialize;
 
 use crate::columns::{Inputs, failed};
-use crate::dtypes::{boolean, named, uint32};
+use crate::dtypes::{boolean, uint8, uint32};
 use crate::keys::{
     groups, hashes, map_keys, none_left, ordered, seed, take, whole_hashes, without_nulls,
 };
 
-/// Names and shares of the parts.
-#[derive(Deserialize)]
-struct Parts {
-    names: Vec<String>,
-    shares: Vec<f64>,
-}
+/// The most parts: their numbers are 8 bits wide. Python makes an Enum of them, which costs less than one that crosses
+/// the boundary: there it would be a dictionary, looked up value by value on the other side.
+const MOST_PARTS: usize = 255;
 
-impl Parts {
-    /// The most parts: their numbers are 8 bits wide in an Enum of so many.
-    const MOST: usize = 255;
-
-    fn shares(&self) -> PolarsResult<Shares> {
-        let parts = self.names.len();
-        polars_ensure!(
-            parts == self.shares.len() && parts <= Self::MOST,
-            ComputeError: "a split has one share a part and at most {} parts, found {parts} and {} shares",
-            Self::MOST,
-            self.shares.len()
-        );
-        Shares::new(&self.shares).map_err(failed)
-    }
-
-    fn dtype(&self) -> PolarsResult<DataType> {
-        let names = FrozenCategories::new(self.names.iter().map(String::as_str))?;
-        Ok(DataType::from_frozen_categories(names))
-    }
-
-    /// Numbers of parts as an Enum.
-    fn column(&self, parts: UInt8Chunked) -> PolarsResult<Series> {
-        let dtype = self.dtype()?;
-        polars_ensure!(
-            matches!(dtype.cat_physical(), Ok(CategoricalPhysical::U8)),
-            ComputeError: "a split has at most {} parts", Self::MOST
-        );
-        Ok(CategoricalChunked::<Categorical8Type>::from_cats_and_dtype(parts, dtype).into_series())
-    }
+fn shares(of_parts: &[f64]) -> PolarsResult<Shares> {
+    polars_ensure!(
+        of_parts.len() <= MOST_PARTS,
+        ComputeError: "a split has at most {MOST_PARTS} parts, found {}", of_parts.len()
+    );
+    Shares::new(of_parts).map_err(failed)
 }
 
 /// A number of a part, which are at most 255.
@@ -54,34 +28,27 @@ fn byte(part: u32) -> u8 {
     (part & 0xFF) as u8
 }
 
-fn bytes(inputs: &Inputs, parts: &[u32]) -> UInt8Chunked {
-    UInt8Chunked::from_vec(
-        inputs.name().clone(),
-        parts.iter().copied().map(byte).collect(),
-    )
+fn bytes(inputs: &Inputs, parts: &[u32]) -> Series {
+    let parts = parts.iter().copied().map(byte).collect();
+    UInt8Chunked::from_vec(inputs.name().clone(), parts).into_series()
 }
 
 #[derive(Deserialize)]
 struct HashSplit {
-    #[serde(flatten)]
-    parts: Parts,
+    shares: Vec<f64>,
     seed: i64,
     keys: usize,
 }
 
-fn hash_split_type(inputs: &[Field], kwargs: HashSplit) -> PolarsResult<Field> {
-    Ok(named(inputs, kwargs.parts.dtype()?))
-}
-
 /// Key columns, then group columns.
-#[polars_expr(output_type_func_with_kwargs=hash_split_type)]
+#[polars_expr(output_type_func=uint8)]
 fn hash_split(inputs: &[Series], kwargs: HashSplit) -> PolarsResult<Series> {
     let inputs = Inputs::new(inputs, 0, 1)?;
-    let shares = kwargs.parts.shares()?;
+    let shares = shares(&kwargs.shares)?;
     let parts = by_hash::<UInt8Type>(&inputs, kwargs.keys, seed(kwargs.seed), |hash| {
         byte(shares.part(hash))
     })?;
-    kwargs.parts.column(parts)
+    Ok(parts.into_series())
 }
 
 #[derive(Deserialize)]
@@ -183,21 +150,16 @@ fn in_groups<T: Copy, R: Copy + Default>(
 
 #[derive(Deserialize)]
 struct StratifiedSplit {
-    #[serde(flatten)]
-    parts: Parts,
+    shares: Vec<f64>,
     #[serde(flatten)]
     columns: Stratified,
 }
 
-fn stratified_split_type(inputs: &[Field], kwargs: StratifiedSplit) -> PolarsResult<Field> {
-    Ok(named(inputs, kwargs.parts.dtype()?))
-}
-
-#[polars_expr(output_type_func_with_kwargs=stratified_split_type)]
+#[polars_expr(output_type_func=uint8)]
 fn stratified_split(inputs: &[Series], kwargs: StratifiedSplit) -> PolarsResult<Series> {
     let inputs = Inputs::new(inputs, kwargs.columns.over, 2)?;
-    let parts = kwargs.columns.parts(&inputs, &kwargs.parts.shares()?)?;
-    kwargs.parts.column(bytes(&inputs, &parts))
+    let parts = kwargs.columns.parts(&inputs, &shares(&kwargs.shares)?)?;
+    Ok(bytes(&inputs, &parts))
 }
 
 #[derive(Deserialize)]
@@ -217,24 +179,19 @@ fn stratified_fold(inputs: &[Series], kwargs: StratifiedFold) -> PolarsResult<Se
 
 #[derive(Deserialize)]
 struct TimeSplit {
-    #[serde(flatten)]
-    parts: Parts,
+    shares: Vec<f64>,
     over: usize,
 }
 
-fn time_split_type(inputs: &[Field], kwargs: TimeSplit) -> PolarsResult<Field> {
-    Ok(named(inputs, kwargs.parts.dtype()?))
-}
-
-#[polars_expr(output_type_func_with_kwargs=time_split_type)]
+#[polars_expr(output_type_func=uint8)]
 fn time_split(inputs: &[Series], kwargs: TimeSplit) -> PolarsResult<Series> {
     let inputs = Inputs::new(inputs, kwargs.over, 1)?.exactly(1)?;
-    let shares = kwargs.parts.shares()?;
+    let shares = shares(&kwargs.shares)?;
     let times = without_nulls(&ordered(&inputs.columns()[0], "time")?, "time")?;
     let parts = in_groups(&times, groups(&inputs)?.as_ref(), |times| {
         Ok(expr::by_rank(times, &shares))
     })?;
-    kwargs.parts.column(bytes(&inputs, &parts))
+    Ok(bytes(&inputs, &parts))
 }
 
 #[derive(Deserialize)]

@@ -57,8 +57,8 @@ def signed_seed(seed: object) -> int:
     return found - 2**64 if found >= 2**63 else found
 
 
-def parts(shares: object) -> dict[str, list[str] | list[float]]:
-    """Returns the options `names` and `shares` of a split.
+def parts(shares: object) -> tuple[list[str], list[float]]:
+    """Returns the names of the parts of a split and their shares.
 
     Raises:
         ArgumentTypeError: If `shares` is no mapping from names to numbers.
@@ -101,4 +101,4 @@ def parts(shares: object) -> dict[str, list[str] | list[float]]:
         raise InvalidArgumentError(
             f"shares must make 1 within 1e-9, found {total!r}", argument="shares"
         )
-    return {"names": names, "shares": numbers}
+    return names, numbers

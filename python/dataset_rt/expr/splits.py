@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from dataset_rt._arguments import MAX_U32, integer
 from dataset_rt.expr._call import call
 from dataset_rt.expr._columns import Column, Columns, column, groups
 from dataset_rt.expr._keys import Shares, key_columns, optional_key, parts, signed_seed
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = [
     "Shares",
@@ -60,9 +59,10 @@ def hash_split(key: Columns, shares: Shares, *, seed: int, group: Columns | None
         Enum(categories=['train', 'test'])
     """
     keys = key_columns(key, "key")
-    options = {**parts(shares), "seed": signed_seed(seed), "keys": len(keys)}
+    names, numbers = parts(shares)
+    options = {"shares": numbers, "seed": signed_seed(seed), "keys": len(keys)}
     grouped = optional_key(group, "group")
-    return call("hash_split", [*keys, *grouped], options, kind="elementwise")
+    return _named(call("hash_split", [*keys, *grouped], options, kind="elementwise"), names)
 
 
 def hash_fold(key: Columns, k: int, *, seed: int, group: Columns | None = None) -> pl.Expr:
@@ -129,7 +129,10 @@ def stratified_split(
 
     Null labels and keys are a `polars.exceptions.ComputeError` when the expression runs.
     """
-    return _stratified("stratified_split", label, parts(shares), key, seed, group, over)
+    names, numbers = parts(shares)
+    options = {"shares": numbers}
+    split = _stratified("stratified_split", label, options, key, seed, group, over)
+    return _named(split, names)
 
 
 def stratified_fold(
@@ -188,6 +191,13 @@ def _stratified(
     return call(name, [*labels, *keys, *grouped], options, over=groups(over))
 
 
+def _named(parts: pl.Expr, names: list[str]) -> pl.Expr:
+    """Returns numbers of parts as an Enum of their names."""
+    dtype = pl.Enum(names)
+    # The numbers are the Enum's own. Polars 1 casts them, Polars 2 has a method for that instead.
+    return parts.cat.to(dtype) if hasattr(parts.cat, "to") else parts.cast(dtype)
+
+
 def time_split(time: Column, shares: Shares, *, over: Columns | None = None) -> pl.Expr:
     """A split by time: the first part has the earliest rows, the last the latest.
 
@@ -209,7 +219,9 @@ def time_split(time: Column, shares: Shares, *, over: Columns | None = None) -> 
 
     Nulls and NaN are a `polars.exceptions.ComputeError` when the expression runs.
     """
-    return call("time_split", [column(time, "time")], parts(shares), over=groups(over))
+    names, numbers = parts(shares)
+    columns = [column(time, "time")]
+    return _named(call("time_split", columns, {"shares": numbers}, over=groups(over)), names)
 
 
 def split_leaks(split: Column, key: Columns, *, over: Columns | None = None) -> pl.Expr:
