@@ -20,10 +20,10 @@ pub use class_weights::{
 pub use classes::{Classes, NullClass};
 pub use codes::{Chunk, Codes, MAX_ROWS, NO_CLASS, Nulls, Validity, Word};
 pub use labels::{cap_per_class, repeat_factor};
-pub use numbers::{NullNumber, Numbers, mapped};
+pub use numbers::{NullNumber, Numbers};
 pub use value_weights::{
-    Power, clip, doremi_weight, effective_sample_size, expected_share, focal, hard_example_weight,
-    normalize_weight, prioritized_correction, prioritized_weight,
+    clip_weight, doremi_weight, effective_sample_size, expected_share, focal_weight,
+    hard_example_weight, normalize_weight, prioritized_correction, prioritized_weight,
 };
 
 use crate::error::{Error, Fault};
