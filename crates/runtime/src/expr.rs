@@ -40,7 +40,7 @@ pub use hash::{KeyType, TupleHasher, hash_bytes, hash_integer};
 pub use hashed::{Groups, by_group};
 pub use labels::{cap_per_class, repeat_factor};
 pub use minhash::{MinHash, band_hashes, simhash};
-pub use numbers::{NullNumber, Numbers, mapped};
+pub use numbers::{NullNumber, Numbers};
 pub use ordering::{
     bucket_of, buckets, check_edges, curriculum, length_group_keys, ordered_float, ordered_integer,
 };
