@@ -31,6 +31,7 @@ pub fn normalize_weight(weight: &Numbers<'_>, groups: Option<&Codes>) -> Result<
     };
     let mut all = true;
     // No branch for zeros, which may be anywhere; where all are 0 the mean is 0 / 0.
+    #[allow(clippy::manual_range_contains, reason = "its `&&` is a branch")]
     let mut scale = |value: &mut f64, mean: f64| {
         let scaled = *value / mean;
         let zero = *value == 0.0;
