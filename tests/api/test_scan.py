@@ -271,9 +271,14 @@ def test_damage_under_way(make_cache: CacheFactory, way: Way, engine: Engine) ->
     content = shard.read_bytes()
     support.flip(shard, content.index(support.payload(11, 64)) + 5)
     frame = scan_cache([cache], payload=True)
-    with pytest.raises(CacheDamagedError) as error:
+    with pytest.raises((CacheDamagedError, pl.exceptions.ComputeError)) as error:
         frame.collect(engine=engine)
-    assert (error.value.cache_id, error.value.sample_id) == (0, 11)
+    if isinstance(error.value, CacheDamagedError):
+        assert (error.value.cache_id, error.value.sample_id) == (0, 11)
+    else:
+        # What a source raises reached nobody as it was before Polars 2.0.
+        assert not hasattr(pl, "scan_arrow_c_stream")
+        assert "CacheDamagedError" in str(error.value)
     # What doesn't need the payload is not in its way.
     assert frame.select(pl.len()).collect(engine=engine).item() == 20
     assert frame.filter(pl.col("sample_id") != 11).collect(engine=engine).height == 19
