@@ -79,7 +79,7 @@ def scan_cache(paths: Sequence[str | Path], payload: bool = False) -> pl.LazyFra
     """
     folders = path_list(paths, "paths")
     source = Source(folders, with_payload=flag(payload, "payload"))
-    if hasattr(pl, "scan_external_reader"):
+    if not source.with_payload and hasattr(pl, "scan_external_reader"):
         from dataset_rt._external_reader import scan  # noqa: PLC0415 - Polars has it from 2.0
 
         return scan(source)
@@ -174,7 +174,7 @@ def _conjuncts(predicate: pl.Expr) -> Iterator[pl.Expr]:
 
 
 def _register(source: Source) -> pl.LazyFrame:
-    """The scan by way of Polars' older interface: one stream of all caches."""
+    """The scan as one stream of all caches, which is handed the filters of a query."""
     from polars.io.plugins import register_io_source  # noqa: PLC0415 - unstable in Polars
 
     def read(
