@@ -117,7 +117,8 @@ spec/readers/typescript/node_modules/.package-lock.json: spec/readers/typescript
 	cd spec/readers/typescript && npm ci --no-audit --no-fund --silent
 	@touch $@
 
-$(NODE_READER): spec/readers/typescript/node_modules/.package-lock.json $(shell find spec/readers/typescript/src -name '*.ts')
+$(NODE_READER): spec/readers/typescript/node_modules/.package-lock.json spec/readers/typescript/tsconfig.json \
+		$(shell find spec/readers/typescript/src -name '*.ts')
 	cd spec/readers/typescript && npm run --silent build
 	@touch $@
 
@@ -198,7 +199,7 @@ fuzz: prerequisites
 
 ## make long          the long forms of the tests of crashes, races, damage, sizes and scale (an hour, 10 GB)
 .PHONY: long
-long: $(VENV)/test.stamp
+long: $(VENV)/test.stamp $(GO_READER) $(NODE_READER)
 	DATASET_RT_LONG=1 cargo test --quiet -p dataset_rt_runtime
 	PROPTEST_CASES=5000 cargo test --quiet -p dataset_rt_runtime --test any_cache
 	DATASET_RT_LONG=1 $(PY) -m pytest --timeout 3600 tests

@@ -119,7 +119,38 @@ def _targets(results: Results) -> Iterator[str]:
         found = target.found(results)
         verdict = {None: "", True: "met", False: "**missed**"}[found.met]
         yield _row([target.work, target.aim, found.text, verdict, f"`{target.command}`"])
+    for order in ("ordered", "shuffled"):
+        aim = "flat within 20 % beyond the limit's own growth"
+        yield _row([f"cost a sample, 100 k to 10 M, {order}", aim, *_flat(results, order)])
+    aim = "3 times that of 1 M"
+    yield _row(["open and first sample, 100 M", aim, *_open_long(results)])
+    yield _row(["one sample by its row, W1 and W3", "at most bagz's `reader[i]`", *_one(results)])
     yield _row(["every throughput row", "never below any peer", *_first(results)])
+
+
+def _flat(results: Results, order: str) -> list[str]:
+    """How much more a sample of the largest dataset costs than one of the smallest."""
+    grown: list[float] = []
+    for way in ("dataset_rt", "limit"):
+        cases = [results.case("growth", f"{size}, {order}/{way}") for size in ("100k", "10M")]
+        if any(case is None for case in cases):
+            return ["not run", "", "`make bench-growth`"]
+        small, large = (case["median"] for case in cases if case is not None)
+        grown.append(small / large)
+    text = f"{grown[0]:.2f} times; limit {grown[1]:.2f} times"
+    met = grown[0] <= 1.2 * max(grown[1], 1.0)
+    return [text, "met" if met else "**missed**", "`make bench-growth`"]
+
+
+def _open_long(results: Results) -> list[str]:
+    command = "`make bench-growth GROWTH=--long`"
+    names = (f"{size}, open and first sample/dataset_rt" for size in ("1M", "100M"))
+    short, long = (results.case("growth", name) for name in names)
+    if short is None or long is None:
+        return ["not run", "", command]
+    met = long["median"] <= 3 * short["median"]
+    text = f"{long['median']:.2f} ms against {short['median']:.2f} ms"
+    return [text, "met" if met else "**missed**", command]
 
 
 def _first(results: Results) -> list[str]:
@@ -136,6 +167,22 @@ def _first(results: Results) -> list[str]:
         return ["not run", "", "`make bench-peers`"]
     verdict = "**missed**" if ahead else "met"
     return ["; ".join(ahead) or "first on every row", verdict, "`make bench-peers`"]
+
+
+def _one(results: Results) -> list[str]:
+    """Our median time of a single sample beside that of bagz."""
+    parts: list[str] = []
+    met = True
+    for workload in ("W1", "W3"):
+        rows = {row["peer"]: row.get("figures", {}) for row in results.peers.get(workload, ())}
+        ours, bagz = (rows.get(name, {}).get("one sample") for name in (OURS, "bagz"))
+        if ours and bagz:
+            parts.append(f"{ours['median']:.2f} µs against {bagz['median']:.2f} µs")
+            met &= bagz["speed_over_ours"] <= 1
+    command = "`make bench-peers PEERS='--only bagz --workloads W1,W3'`"
+    if not parts:
+        return ["not run", "", command]
+    return ["; ".join(parts), "met" if met else "**missed**", command]
 
 
 def _peers(results: Results) -> Iterator[str]:

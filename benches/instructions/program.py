@@ -19,7 +19,7 @@ from benches.workloads import Workload
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-SAMPLES = 4_096
+SAMPLES = 2_048
 WORK = Workload("instructions", SAMPLES, 256)
 BATCH = 256
 PASSES = (1, 3)

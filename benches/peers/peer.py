@@ -85,6 +85,11 @@ class Peer(ABC, Generic[Record]):
     def plain(record: Record) -> tuple[bytes, Fields]:
         """Payload and metadata of a record."""
 
+    @classmethod
+    def touch(cls, record: Record) -> object:
+        """Touches payload and metadata of one record, at the least cost."""
+        return cls.count([record])
+
     def rows_at_once(self, most: int, budget: int = 16 << 20) -> int:
         """How many rows a library that reads several should be asked for: `budget` bytes."""
         return max(1, min(most, budget // self.workload.payload_bytes))
@@ -101,6 +106,10 @@ class MappingPeer(Peer["Mapping[str, Any]"]):
             size += len(record["data"])
             labels += record["label"]
         return Tally(count, size, int(labels))
+
+    @classmethod
+    def touch(cls, record: Mapping[str, Any]) -> object:
+        return record["data"], record["label"]
 
     @staticmethod
     def plain(record: Mapping[str, Any]) -> tuple[bytes, Fields]:
@@ -141,6 +150,10 @@ class BytesPeer(Peer[bytes]):
             size += len(record[header:])
             labels += fields["label"]
         return Tally(count, size, labels)
+
+    @classmethod
+    def touch(cls, record: bytes) -> object:
+        return unpack(record)
 
     @staticmethod
     def plain(record: bytes) -> tuple[bytes, Fields]:

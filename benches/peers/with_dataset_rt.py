@@ -74,6 +74,10 @@ class Earlier(Peer[drt.CachedSample]):
     def count(records: Iterable[drt.CachedSample]) -> Tally:
         return tally.both(records)
 
+    @classmethod
+    def touch(cls, record: drt.CachedSample) -> object:
+        return record.data, record.metadata["label"]
+
     @staticmethod
     def plain(record: drt.CachedSample) -> tuple[bytes, Fields]:
         return record.data, dict(record.metadata)

@@ -113,7 +113,7 @@ def test_losses_and_types() -> None:
         run(["1"], expr.hard_example_weight("x", 0.5))
     with pytest.raises(pl.exceptions.ComputeError, match=r"p_true must be .* found bool"):
         run([True], expr.focal_weight("x"))
-    with pytest.raises(pl.exceptions.PolarsError):
+    with pytest.raises(pl.exceptions.ComputeError, match=r"weight must be .* found str"):
         run(["1"], expr.effective_sample_size("x"))
 
 

@@ -24,8 +24,8 @@ def command(language: str) -> list[str] | None:
     """The command of a reader, None where `make cross` hasn't built it."""
     if language == "python":
         return [sys.executable, "-m", "dataset_rt_reader"]
-    given = os.environ.get(f"READER_{language.upper()}")
-    return shlex.split(given) if given else None
+    argv = shlex.split(os.environ.get(f"READER_{language.upper()}", ""))
+    return argv if argv and Path(argv[-1]).exists() else None
 
 
 def environment() -> dict[str, str]:

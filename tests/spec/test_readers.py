@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dataset_rt
-import duckdb
 import polars as pl
-import pyarrow as pa
 import pytest
 from dataset_rt import CacheInput, ReaderConfig, ShardCompression, WriterConfig
 
@@ -25,6 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from dataset_rt import CachedDataset, DatasetRuntime
+
+duckdb = pytest.importorskip("duckdb")
+pa = pytest.importorskip("pyarrow")
 
 pytestmark = [pytest.mark.cross, pytest.mark.timeout(600)]
 

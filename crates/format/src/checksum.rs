@@ -173,13 +173,13 @@ mod tests {
 
     #[test]
     fn combined_over_long_runs() {
-        let zeros = |len| {
+        let zeros = |len: u64| {
             let mut crc = Crc32c::new();
             (0..len >> 10).for_each(|_| crc.update(&[0; 1024]));
             crc.value()
         };
         let first = crc32c(b"first");
-        for len in [1 << 20, 3 << 20, (1 << 24) + 1024] {
+        for len in [1_u64 << 20, 3 << 20, (1 << 24) + 1024] {
             let mut whole = Crc32c::new();
             whole.update(b"first");
             (0..len >> 10).for_each(|_| whole.update(&[0; 1024]));

@@ -141,6 +141,15 @@ fn is_number(dtype: &DataType) -> bool {
     )
 }
 
+/// A function of each number, given for many at once; nulls stay.
+pub(crate) fn map(column: &Float64Chunked, function: impl Fn(&[f64]) -> Vec<f64>) -> Series {
+    let chunks = column.downcast_iter().map(|chunk| {
+        let values = function(chunk.values().as_slice());
+        PrimitiveArray::from_vec(values).with_validity(chunk.validity().cloned())
+    });
+    Float64Chunked::from_chunk_iter(column.name().clone(), chunks).into_series()
+}
+
 /// The numbers of a column in the form that the runtime takes.
 pub(crate) fn numbers<'a>(
     column: &'a Float64Chunked,

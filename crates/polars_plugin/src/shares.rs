@@ -20,21 +20,33 @@ pub(crate) enum Key {
 }
 
 impl Key {
-    fn is(&self, value: &AnyValue<'_>) -> bool {
-        match (self, value) {
-            (Self::Null(()), AnyValue::Null) => true,
-            (Self::Bool(key), AnyValue::Boolean(value)) => key == value,
-            (Self::Text(key), _) => value.get_str() == Some(key),
-            // Any integer type, 128 bits wide at most; 1 and 1.0 are one key, as in Python.
-            (Self::Int(key), _) if value.dtype().is_integer() => *key == value.to_string(),
-            (Self::Int(key), _) if value.dtype().is_float() => key
-                .parse::<f64>()
-                .ok()
-                .is_some_and(|key| float(value) == Some(key)),
-            (Self::Float(key), _) if value.dtype().is_float() => {
-                float(value).is_some_and(|value| value == *key || value.is_nan() && key.is_nan())
+    /// The key of a value of a column of some type; `None` if no key stands for values of it. The type of a value that is
+    /// a category can't be asked for.
+    fn of(value: &AnyValue<'_>, dtype: &DataType) -> Option<Self> {
+        Some(match value {
+            AnyValue::Null => Self::Null(()),
+            AnyValue::Boolean(value) => Self::Bool(*value),
+            // Any integer type, up to 128 bits wide.
+            value if dtype.is_integer() => Self::Int(value.to_string()),
+            value if dtype.is_float() => Self::Float(value.extract()?),
+            value => Self::Text(value.get_str()?.to_owned()),
+        })
+    }
+
+    /// 1 and 1.0 are one key, as in Python.
+    fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Null(()), Self::Null(())) => true,
+            (Self::Bool(left), Self::Bool(right)) => left == right,
+            (Self::Int(left), Self::Int(right)) | (Self::Text(left), Self::Text(right)) => {
+                left == right
             }
-            (Self::Float(key), _) if value.dtype().is_integer() => float(value) == Some(*key),
+            (Self::Float(left), Self::Float(right)) => {
+                left == right || left.is_nan() && right.is_nan()
+            }
+            (Self::Int(integer), Self::Float(float)) | (Self::Float(float), Self::Int(integer)) => {
+                integer.parse() == Ok(*float)
+            }
             _ => false,
         }
     }
@@ -50,10 +62,6 @@ impl Key {
     }
 }
 
-fn float(value: &AnyValue<'_>) -> Option<f64> {
-    value.extract::<f64>()
-}
-
 /// The share of each code. Every value must have a share, and every share above 0 a value.
 pub(crate) fn shares_of(
     column: &Series,
@@ -67,7 +75,9 @@ pub(crate) fn shares_of(
     for (share, row) in shares.iter_mut().zip(codes.first_rows()) {
         let Some(row) = row else { continue };
         let value = column.get(row)?;
-        let Some(at) = keys.iter().position(|(key, _)| key.is(&value)) else {
+        let key = Key::of(&value, column.dtype());
+        let wanted = |(known, _): &(Key, f64)| key.as_ref().is_some_and(|key| key.is(known));
+        let Some(at) = keys.iter().position(wanted) else {
             polars_bail!(
                 ComputeError: "shares has no share for the value {value} of row {row}; it has: {}", shown(keys)
             );

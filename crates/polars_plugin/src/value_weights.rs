@@ -1,11 +1,11 @@
 //! Weights from a number a row: the column of numbers in, then group columns.
 
-use dataset_rt_runtime::expr::{self, Power};
+use dataset_rt_runtime::expr;
 use polars::prelude::*;
 use pyo3_polars::derive::polars_expr;
 use serde::Deserialize;
 
-use crate::columns::{Inputs, numbers, numeric};
+use crate::columns::{Inputs, map, numbers, numeric};
 use crate::dtypes::float64;
 use crate::kwargs::{NullClass, NullNumber};
 
@@ -17,9 +17,8 @@ struct Focal {
 #[polars_expr(output_type_func=float64)]
 fn focal_weight(inputs: &[Series], kwargs: Focal) -> PolarsResult<Series> {
     let inputs = Inputs::new(inputs, 0, 1)?.exactly(1)?;
-    let gamma = Power::of(kwargs.gamma);
     let p_true = numeric(&inputs.columns()[0], "p_true")?;
-    Ok(p_true.apply_values(|p| expr::focal(p, gamma)).into_series())
+    Ok(map(&p_true, |p| expr::focal_weight(p, kwargs.gamma)))
 }
 
 #[derive(Deserialize)]
@@ -32,8 +31,8 @@ struct Clip {
 fn clip_weight(inputs: &[Series], kwargs: Clip) -> PolarsResult<Series> {
     let inputs = Inputs::new(inputs, 0, 1)?.exactly(1)?;
     let weight = numeric(&inputs.columns()[0], "weight")?;
-    let clip = |weight| expr::clip(weight, kwargs.lower, kwargs.upper);
-    Ok(weight.apply_values(clip).into_series())
+    let clip = |weight: &[f64]| expr::clip_weight(weight, kwargs.lower, kwargs.upper);
+    Ok(map(&weight, clip))
 }
 
 #[derive(Deserialize)]
@@ -150,4 +149,18 @@ fn expected_share(inputs: &[Series], kwargs: ExpectedShare) -> PolarsResult<Seri
     let weight = numbers(&weight, "weight", expr::NullNumber::Error);
     let classes = inputs.classes(1, kwargs.null.into())?;
     inputs.float64(expr::expected_share(&classes, &weight))
+}
+
+#[derive(Deserialize)]
+struct SampleSize {
+    over: usize,
+}
+
+/// One value.
+#[polars_expr(output_type_func=float64)]
+fn effective_sample_size(inputs: &[Series], kwargs: SampleSize) -> PolarsResult<Series> {
+    let inputs = Inputs::new(inputs, kwargs.over, 1)?.exactly(1)?;
+    let weight = numeric(&inputs.columns()[0], "weight")?;
+    let weight = numbers(&weight, "weight", expr::NullNumber::Zero);
+    inputs.float64(expr::effective_sample_size(&weight).map(|size| vec![size]))
 }

@@ -192,7 +192,7 @@ impl<'py> Puller<'py> {
             }
             let taken = payloads.slots.len();
             // Looking at this for every sample would cost as much as taking it apart.
-            if (taken < 4 || taken % 16 == 0)
+            if (taken < 4 || taken.is_multiple_of(16))
                 && (started.elapsed() > MAX_BLOCK_AGE || self.text_bytes() > MAX_BLOCK_BYTES as u64)
             {
                 break;

@@ -87,11 +87,7 @@ impl Constants {
         } else {
             vec![u64::from(first.cache); count].into()
         };
-        let samples: Vec<u64> = (first.sample..first.sample + count as u64).collect();
-        vec![
-            Arc::new(UInt64Array::new(caches, None)),
-            Arc::new(UInt64Array::from(samples)),
-        ]
+        ids_of_run(caches, first, count)
     }
 
     fn weights(&self, table: &ActiveTable, rows: Range<u64>, count: usize) -> ArrayRef {
@@ -278,6 +274,15 @@ pub(crate) fn run(
     Ok(batches)
 }
 
+/// The two id columns of a run of samples; `caches` holds the cache of each.
+fn ids_of_run(caches: ScalarBuffer<u64>, first: SampleRef, count: usize) -> Vec<ArrayRef> {
+    let samples: Vec<u64> = (first.sample..first.sample + count as u64).collect();
+    vec![
+        Arc::new(UInt64Array::new(caches, None)),
+        Arc::new(UInt64Array::from(samples)),
+    ]
+}
+
 fn push_run(
     loaded: &Loaded,
     first: SampleRef,
@@ -315,16 +320,6 @@ pub(crate) fn samples(loaded: &Loaded, samples: &[SampleRef]) -> Result<RecordBa
 
 impl GatheredColumns {
     /// The columns as Arrow, text as Utf8View; `fields` are those of the dataset's schema.
-    ///
-    /// # Errors
-    /// [`Error::Internal`] when the fields are not those of these columns, or one column's text passes 2 GiB.
-    pub fn to_batch(self: Arc<Self>, fields: &[Field]) -> Result<RecordBatch> {
-        match Arc::try_unwrap(self) {
-            Ok(columns) => columns.into_batch(fields),
-            Err(shared) => shared.copy().into_batch(fields),
-        }
-    }
-
     fn into_batch(self, fields: &[Field]) -> Result<RecordBatch> {
         let fields: Vec<ArrowField> = fields.iter().map(arrow_field).collect();
         let rows = self.rows;
@@ -334,25 +329,6 @@ impl GatheredColumns {
             .map(GatheredColumn::into_arrow)
             .collect();
         batch(Arc::new(ArrowSchema::new(fields)), columns?, rows)
-    }
-
-    fn copy(&self) -> Self {
-        let columns = self.columns.iter().map(|column| GatheredColumn {
-            values: match &column.values {
-                Values::Bool(values) => Values::Bool(values.clone()),
-                Values::Int64(values) => Values::Int64(values.clone()),
-                Values::Float64(values) => Values::Float64(values.clone()),
-                Values::Utf8 { ends, bytes } => Values::Utf8 {
-                    ends: ends.clone(),
-                    bytes: bytes.clone(),
-                },
-            },
-            present: column.present.clone(),
-        });
-        Self {
-            rows: self.rows,
-            columns: columns.collect(),
-        }
     }
 
     fn text_is_too_long(&self) -> bool {

@@ -12,6 +12,7 @@ mod duplicates;
 mod hash;
 mod hashed;
 mod labels;
+mod memory;
 mod minhash;
 mod numbers;
 mod ordering;
@@ -48,8 +49,8 @@ pub use shares::{Shares, fold};
 pub use shingles::{ShingleUnit, Shingles};
 pub use splits::{by_rank, leaks, stratified, stratified_groups};
 pub use value_weights::{
-    Power, clip, doremi_weight, expected_share, focal, hard_example_weight, normalize_weight,
-    prioritized_correction, prioritized_weight,
+    clip_weight, doremi_weight, effective_sample_size, expected_share, focal_weight,
+    hard_example_weight, normalize_weight, prioritized_correction, prioritized_weight,
 };
 
 use crate::error::{Error, Fault};

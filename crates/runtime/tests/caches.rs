@@ -11,7 +11,6 @@ use arrow_array::types::{Int64Type, UInt64Type};
 use dataset_rt_runtime::expr::{Unreadable, payload_heads, payloads};
 use dataset_rt_runtime::{CacheOptions, Caches, Cancel, Error, SampleRef, WriteOptions};
 
-#[allow(dead_code, reason = "shared with the tests of the writer")]
 #[path = "write_support/mod.rs"]
 mod support;
 

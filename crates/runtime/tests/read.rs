@@ -703,9 +703,6 @@ fn blocks_bring_their_metadata_when_it_is_wanted() {
                 seen += 1;
             }
             assert_eq!(gathered.value(block.samples.len(), 0), None);
-            let samples = block.samples.clone();
-            let batch = gathered.to_batch(dataset.schema()).unwrap();
-            assert_metadata(&[batch], &samples, &[&a, &b]);
         }
         assert_eq!(seen, 490);
         let mut stream =

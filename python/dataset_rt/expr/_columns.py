@@ -14,7 +14,7 @@ from dataset_rt.errors import ArgumentTypeError, InvalidArgumentError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Column", "Columns", "choice", "column", "columns", "groups", "number"]
+__all__ = ["Column", "Columns", "choice", "classes", "column", "columns", "groups", "number"]
 
 Column: TypeAlias = "str | pl.Expr"
 """The name of a column, or an expression."""
@@ -52,6 +52,19 @@ def columns(values: Iterable[object], argument: str) -> list[pl.Expr]:
     return found
 
 
+def classes(values: Iterable[object], argument: str) -> list[pl.Expr]:
+    """Returns an argument that is one or more columns of which only equality counts.
+
+    Categories, decimals and times go as the integers that they are: on the way to native code
+    Polars would make dictionaries of categories.
+
+    Raises:
+        InvalidArgumentError: If there is none.
+        ArgumentTypeError: If one is neither a name nor an expression.
+    """
+    return [found.to_physical() for found in columns(values, argument)]
+
+
 def groups(over: Columns | None) -> list[pl.Expr]:
     """Returns the group columns of `over=`; none of them for None.
 
@@ -62,8 +75,8 @@ def groups(over: Columns | None) -> list[pl.Expr]:
     if over is None:
         return []
     if isinstance(over, Sequence) and not isinstance(over, str):
-        return columns(over, "over")
-    return [column(over, "over")]
+        return classes(over, "over")
+    return classes([over], "over")
 
 
 def choice(value: object, argument: str, allowed: Sequence[str | None]) -> str:

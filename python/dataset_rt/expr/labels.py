@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from dataset_rt._arguments import MAX_I64, integer
 from dataset_rt.expr._call import call
-from dataset_rt.expr._columns import choice, column, columns, groups, number
+from dataset_rt.expr._columns import choice, classes, column, groups, number
 
 if TYPE_CHECKING:
     import polars as pl
@@ -79,4 +79,4 @@ def cap_per_class(
         "n": integer(n, "n", 0, MAX_I64),
         "null": choice(null, "null", _NULLS),
     }
-    return call("cap_per_class", columns(by, "by"), options, over=groups(over))
+    return call("cap_per_class", classes(by, "by"), options, over=groups(over))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from dataset_rt.errors import InvalidArgumentError
@@ -245,8 +244,7 @@ def doremi_weight(
 def effective_sample_size(weight: Column) -> pl.Expr:
     """How many equally weighted rows are worth as much as these: (sum w)^2 / sum(w^2).
 
-    Kish 1965. One value for all rows; plain Polars, so that it is as fast in `group_by` and
-    `.over` as any sum. Nulls are left out. Without a weight above 0 it is 0.
+    Kish 1965. One value for all rows. Nulls are left out; without a weight above 0 it is 0.
 
     Args:
         weight: Weights, finite and at least 0.
@@ -257,9 +255,4 @@ def effective_sample_size(weight: Column) -> pl.Expr:
     Raises:
         ArgumentTypeError: If the argument is neither a name nor an expression.
     """
-    # Bounds that hold for all: Polars itself panics on arithmetic with columns of some types.
-    unbounded = {"lower": -math.inf, "upper": math.inf}
-    values = call("clip_weight", [column(weight, "weight")], unbounded, kind="elementwise")
-    # Squares of what is relative to the largest neither overflow nor vanish, and sum to 1 or more.
-    relative = values / values.max().clip(lower_bound=sys.float_info.min)
-    return relative.sum().pow(2) / relative.pow(2).sum().clip(lower_bound=1.0)
+    return call("effective_sample_size", [column(weight, "weight")], {}, kind="reduction")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from dataset_rt._arguments import describe, is_integer
 from dataset_rt.errors import ArgumentTypeError, InvalidArgumentError
 from dataset_rt.expr._call import call
-from dataset_rt.expr._columns import choice, column, columns, groups, number
+from dataset_rt.expr._columns import choice, classes, column, groups, number
 
 if TYPE_CHECKING:
     import polars as pl
@@ -283,7 +283,7 @@ def expected_share(
         ArgumentTypeError: If an argument has the wrong type.
     """
     options = {"null": choice(null, "null", _NULLS)}
-    inputs = [column(weight, "weight"), *columns(by, "by")]
+    inputs = [column(weight, "weight"), *classes(by, "by")]
     return call("expected_share", inputs, options, over=groups(over))
 
 
@@ -335,4 +335,4 @@ def _by_class(
         "normalize": choice(normalize, "normalize", _SCALES),
         "null": choice(null, "null", _NULLS),
     }
-    return call(name, columns(by, "by"), options, over=groups(over))
+    return call(name, classes(by, "by"), options, over=groups(over))

@@ -21,7 +21,11 @@ WEIGHTED = pl.DataFrame(
 )
 LABELLED = pl.DataFrame({"y": ["a", "b", "a", "a", "c", "b", "a", "a"], "id": [*range(8)]})
 NUMBERS = pl.DataFrame(
-    {"x": [0.5, -1.0, 3.0, 0.5, 2.0, 9.5, -7.0, 0.0, 3.0, 1.0], "o": [*range(10)]}
+    {
+        "x": [0.5, -1.0, 3.0, 0.5, 2.0, 9.5, -7.0, 0.0, 3.0, 1.0],
+        "o": [*range(10)],
+        "p": [0, 2, 4, 1, 3, 0, 2, 4, 1, 3],
+    }
 )
 FACTORS = pl.DataFrame({"f": [0.0, 0.5, 1.0, 1.25, 2.5, 3.75, 0.1, 7.9], "id": [*range(8)]})
 SOME = pl.DataFrame({"x": [5, 1, None, 3, 3, 9, None, 2]})
@@ -112,10 +116,10 @@ def easy(competence: float) -> Any:
     return definition
 
 
-def grouped_by_length(batch_size: int) -> Any:
+def grouped_by_length(batch_size: int, by: str = "o") -> Any:
     def definition(frame: pl.DataFrame, group: Any) -> list[int]:
         del group
-        lengths, order = plain.whole(frame["x"].to_list()), plain.whole(frame["o"].to_list())
+        lengths, order = plain.whole(frame["x"].to_list()), plain.whole(frame[by].to_list())
         rows = plain.length_order(lengths, batch_size, order)
         return [place for _, place in sorted(zip(rows, range(len(rows)), strict=True))]
 
@@ -244,10 +248,8 @@ ROWS = [
         examples=[
             Example(
                 NUMBERS,
-                lambda **o: expr.length_group_key("x", 1, order=(pl.col("o") * 7) % 5, **o),
-                lambda frame, group: grouped_by_length(1)(
-                    frame.with_columns(o=(pl.col("o") * 7) % 5), group
-                ),
+                lambda **o: expr.length_group_key("x", 1, order="p", **o),
+                grouped_by_length(1, "p"),
             ),
             Example(
                 NUMBERS,

@@ -93,9 +93,7 @@ def doremi(eta: float, c: float) -> Callable[[pl.DataFrame, Any], list[float]]:
 
 def sample_size(frame: pl.DataFrame, group: Any) -> float:
     del group
-    values = [value for value in frame["x"].to_list() if value is not None]
-    if any(math.isnan(value) for value in values):
-        return math.nan
+    values = [value for value in numbers(frame, "zero") if value is not None]
     return sum(values) ** 2 / sum(value**2 for value in values) if any(values) else 0.0
 
 
@@ -222,6 +220,7 @@ ROWS = [
         "reduction",
         pl.Float64,
         over=False,
+        native=("effective_sample_size",),
         examples=[
             Example(LOSSES, lambda: expr.effective_sample_size("x"), sample_size),
             Example(GAPS, lambda: expr.effective_sample_size("x"), sample_size),

@@ -102,7 +102,7 @@ impl OutFile {
 }
 
 /// A write that takes no byte would be repeated for ever.
-fn some_progress(written: usize) -> io::Result<usize> {
+pub(super) fn some_progress(written: usize) -> io::Result<usize> {
     if written == 0 {
         Err(io::ErrorKind::WriteZero.into())
     } else {

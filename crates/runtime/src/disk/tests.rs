@@ -69,9 +69,9 @@ fn dirs(base: &Path) -> (std::path::PathBuf, std::path::PathBuf) {
 
 #[test]
 fn a_write_that_takes_no_byte_is_an_error() {
-    let refused = super::some_progress(0).unwrap_err();
+    let refused = super::file::some_progress(0).unwrap_err();
     assert_eq!(refused.kind(), std::io::ErrorKind::WriteZero);
-    assert_eq!(super::some_progress(1).unwrap(), 1);
+    assert_eq!(super::file::some_progress(1).unwrap(), 1);
 }
 
 #[test]

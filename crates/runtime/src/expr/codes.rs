@@ -1,5 +1,6 @@
 //! Values of any type to small integers: equal values get equal codes.
 
+use super::memory::with_room;
 use super::table::{Key, Table, Text};
 use crate::error::{Error, Result};
 
@@ -297,7 +298,9 @@ impl Codes {
     /// The value of each row's code, `without` for rows that have none.
     pub fn look_up<T: Copy>(&self, values: &[T], without: T) -> Vec<T> {
         let of = |&code: &u32| values.get(code as usize).copied().unwrap_or(without);
-        self.codes.iter().map(of).collect()
+        let mut found = with_room(self.len());
+        found.extend(self.codes.iter().map(of));
+        found
     }
 }
 
@@ -370,7 +373,7 @@ struct Coder {
 impl Coder {
     fn new(rows: usize, nulls: Nulls) -> Self {
         Self {
-            codes: Vec::with_capacity(rows),
+            codes: with_room(rows),
             next: 0,
             nulls,
             without: 0,

@@ -330,7 +330,7 @@ pub fn repeat_counts(factors: &[f64], drawing: &Drawing<'_>) -> Result<Vec<u32>>
 fn check_weights(weights: &[f64]) -> Result<()> {
     match weights
         .iter()
-        .position(|&weight| !(weight >= 0.0 && weight < f64::INFINITY))
+        .position(|&weight| !(0.0..f64::INFINITY).contains(&weight))
     {
         None => Ok(()),
         Some(row) => Err(Error::Table {

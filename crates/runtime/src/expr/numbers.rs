@@ -1,6 +1,7 @@
 //! Columns of numbers, checked and copied once; then functions work in place.
 
 use super::codes::{Chunk, Codes};
+use super::memory::with_room;
 use super::refused;
 use crate::error::Result;
 
@@ -48,36 +49,88 @@ impl Numbers<'_> {
         allowed: impl Fn(f64) -> bool,
         rule: &str,
     ) -> Result<Vec<f64>> {
-        let mut values = Vec::with_capacity(self.len());
+        self.visited(null, allowed, rule, |_| ())
+    }
+
+    /// As [`checked`](Self::checked), and shows all of the values to `visit`, block by block while they are in the cache.
+    pub(super) fn visited(
+        &self,
+        null: f64,
+        allowed: impl Fn(f64) -> bool,
+        rule: &str,
+        mut visit: impl FnMut(&[f64]),
+    ) -> Result<Vec<f64>> {
+        const BLOCK: usize = 2048;
+        let mut values = with_room(self.len());
         for chunk in &self.chunks {
-            let before = values.len();
-            let Some(validity) = chunk.validity else {
-                // Two passes over what is in the cache: the second is a comparison without a way out.
-                values.extend_from_slice(chunk.values);
-                if !chunk
-                    .values
-                    .iter()
-                    .fold(true, |all, &value| all & allowed(value))
-                {
-                    let row = chunk.values.iter().position(|&value| !allowed(value));
-                    return Err(self.not_allowed(before, row, chunk.values, rule));
-                }
-                continue;
-            };
-            for (row, &value) in chunk.values.iter().enumerate() {
-                if !validity.get(row) {
-                    if self.null == NullNumber::Error {
-                        return Err(self.missing(before + row));
+            for (number, block) in chunk.values.chunks(BLOCK).enumerate() {
+                let before = values.len();
+                match chunk.validity {
+                    None => {
+                        values.extend_from_slice(block);
+                        if !block.iter().fold(true, |all, &value| all & allowed(value)) {
+                            let row = block.iter().position(|&value| !allowed(value));
+                            return Err(self.not_allowed(before, row, block, rule));
+                        }
                     }
-                    values.push(null);
-                } else if allowed(value) {
-                    values.push(value);
-                } else {
-                    return Err(self.not_allowed(before, Some(row), chunk.values, rule));
+                    Some(validity) => {
+                        for (row, &value) in block.iter().enumerate() {
+                            if !validity.get(number * BLOCK + row) {
+                                if self.null == NullNumber::Error {
+                                    return Err(self.missing(before + row));
+                                }
+                                values.push(null);
+                            } else if allowed(value) {
+                                values.push(value);
+                            } else {
+                                return Err(self.not_allowed(before, Some(row), block, rule));
+                            }
+                        }
+                    }
                 }
+                visit(values.get(before..).unwrap_or_default());
             }
         }
         Ok(values)
+    }
+
+    /// Shows the values that are there, block by block, after a check of each.
+    ///
+    /// # Errors
+    /// As [`checked`](Self::checked).
+    pub(super) fn each_block(
+        &self,
+        allowed: impl Fn(f64) -> bool,
+        rule: &str,
+        mut visit: impl FnMut(&[f64]),
+    ) -> Result<()> {
+        const BLOCK: usize = 2048;
+        let mut there = Vec::new();
+        let mut before = 0;
+        for chunk in &self.chunks {
+            for (number, block) in chunk.values.chunks(BLOCK).enumerate() {
+                let valid = |row: usize| {
+                    chunk
+                        .validity
+                        .is_none_or(|validity| validity.get(number * BLOCK + row))
+                };
+                let mut shown = block;
+                if chunk.validity.is_some() {
+                    there.clear();
+                    let rows = block.iter().enumerate();
+                    there.extend(rows.filter(|(row, _)| valid(*row)).map(|(_, value)| *value));
+                    shown = &there;
+                }
+                if !shown.iter().fold(true, |all, &value| all & allowed(value)) {
+                    let wrong = |row: &usize| valid(*row) && !allowed(block[*row]);
+                    let row = (0..block.len()).find(wrong);
+                    return Err(self.not_allowed(before, row, block, rule));
+                }
+                visit(shown);
+                before += block.len();
+            }
+        }
+        Ok(())
     }
 
     fn not_allowed(
@@ -134,20 +187,29 @@ pub(super) fn sums(values: &[f64], groups: Option<&Codes>) -> Vec<f64> {
 
 /// The sum, by sums of blocks of several lanes: faster than one sum, and nearer to the true value.
 pub(super) fn sum(values: &[f64]) -> f64 {
+    let blocks = values.chunks(1024);
+    blocks.map(|block| block_sum(block, |value| value)).sum()
+}
+
+/// The sum of a function of a few values.
+#[inline(always)]
+pub(super) fn block_sum(block: &[f64], of: impl Fn(f64) -> f64) -> f64 {
     const LANES: usize = 8;
-    values
-        .chunks(1024)
-        .map(|block| {
-            let (rows, rest) = block.as_chunks::<LANES>();
-            let mut lanes = [0.0; LANES];
-            for row in rows {
-                for (lane, value) in lanes.iter_mut().zip(row) {
-                    *lane += value;
-                }
-            }
-            lanes.iter().sum::<f64>() + rest.iter().sum::<f64>()
-        })
-        .sum()
+    let (rows, rest) = block.as_chunks::<LANES>();
+    let mut lanes = [0.0; LANES];
+    for row in rows {
+        for (lane, &value) in lanes.iter_mut().zip(row) {
+            *lane += of(value);
+        }
+    }
+    lanes.iter().sum::<f64>() + rest.iter().map(|&value| of(value)).sum::<f64>()
+}
+
+/// A function of each value of a chunk, nulls too.
+pub(super) fn mapped(values: &[f64], function: impl Fn(f64) -> f64) -> Vec<f64> {
+    let mut out = with_room(values.len());
+    out.extend(values.iter().map(|&value| function(value)));
+    out
 }
 
 /// The smallest or largest of a group each, by `choose`, from `start` on.

@@ -42,6 +42,7 @@ pub fn curriculum(difficulties: &[u64], competence: f64) -> Result<Vec<bool>> {
     }
     let rows = difficulties.len();
     // The largest m with m / rows <= competence. The product is off by one at most.
+    #[allow(clippy::cast_possible_truncation)]
     let guess = (rows as f64 * competence) as u64;
     let guess = usize::try_from(guess).map_or(rows, |guess| guess.min(rows));
     let fits = |m: usize| m as f64 / rows as f64 <= competence;
@@ -98,7 +99,7 @@ pub fn buckets(values: &[u64], n: u32) -> Result<Vec<u32>> {
         let of_value = |&value: &u64| {
             let smaller = sorted.partition_point(|&other| other < value);
             // Below n, as fewer than all are smaller.
-            (smaller as u128 * u128::from(n) / u128::from(rows) & 0xFFFF_FFFF) as u32
+            ((smaller as u128 * u128::from(n) / u128::from(rows)) & 0xFFFF_FFFF) as u32
         };
         return Ok(values.iter().map(of_value).collect());
     }

@@ -7,11 +7,12 @@ use super::codes::Codes;
 pub(super) fn largest(
     mut values: Vec<f64>,
     groups: Option<&Codes>,
+    counts: &Counts,
     kept: impl Fn(usize) -> usize,
 ) -> Vec<f64> {
     let Some(groups) = groups else {
-        let there = values.iter().filter(|value| !value.is_nan()).count();
-        let mut cut = Cut::of_many(&values, kept(there).min(there));
+        let there = counts.rows();
+        let mut cut = counts.cut(&values, kept(there).min(there));
         for value in &mut values {
             *value = cut.mark(*value);
         }
@@ -101,46 +102,60 @@ impl Cut {
         }
     }
 
-    /// Counts by the upper bits first, so that few keys are left to choose from.
-    fn of_many(values: &[f64], kept: usize) -> Self {
-        const SHIFT: u32 = 64 - 14;
-        if kept == 0 {
-            return Self::NOTHING;
-        }
-        let keys = || {
-            let there = values.iter().filter(|value| !value.is_nan());
-            there.map(|&value| ordered(value))
-        };
-        let mut counts = vec![0_usize; 1 << 14];
-        #[allow(clippy::cast_possible_truncation)]
-        let bucket_of = |key: u64| (key >> SHIFT) as usize;
-        for key in keys() {
-            counts[bucket_of(key)] += 1;
-        }
-        let mut above = 0;
-        let mut bucket = counts.len();
-        while above < kept && bucket > 0 {
-            bucket -= 1;
-            above += counts[bucket];
-        }
-        let left = kept - (above - counts[bucket]);
-        let mut inside = Vec::with_capacity(counts[bucket]);
-        inside.extend(keys().filter(|&key| bucket_of(key) == bucket));
-        Self::of_few(&mut inside, left)
-    }
-
     #[inline(always)]
     fn mark(&mut self, value: f64) -> f64 {
         let key = ordered(value);
-        if value.is_nan() || key < self.at {
-            return 0.0;
-        }
-        if key == self.at {
-            if self.ties == 0 {
-                return 0.0;
-            }
+        let mut marked = (key > self.at) & !value.is_nan();
+        if key == self.at && self.ties > 0 {
             self.ties -= 1;
+            marked = true;
         }
-        1.0
+        f64::from(u8::from(marked))
+    }
+}
+
+/// How many values there are by the upper bits of their keys, so that few are left to choose from.
+pub(super) struct Counts(Vec<u32>);
+
+impl Counts {
+    const SHIFT: u32 = 64 - 14;
+
+    pub(super) fn new() -> Self {
+        Self(vec![0; 1 << (64 - Self::SHIFT)])
+    }
+
+    /// Counts all but NaN.
+    pub(super) fn add(&mut self, values: &[f64]) {
+        for &value in values.iter().filter(|value| !value.is_nan()) {
+            self.0[Self::bucket(ordered(value))] += 1;
+        }
+    }
+
+    fn rows(&self) -> usize {
+        self.0.iter().map(|&count| count as usize).sum()
+    }
+
+    #[allow(clippy::cast_possible_truncation)]
+    fn bucket(key: u64) -> usize {
+        (key >> Self::SHIFT) as usize
+    }
+
+    /// The cut of the values that were counted.
+    fn cut(&self, values: &[f64], kept: usize) -> Cut {
+        if kept == 0 {
+            return Cut::NOTHING;
+        }
+        let mut above = 0;
+        let mut bucket = self.0.len();
+        while above < kept && bucket > 0 {
+            bucket -= 1;
+            above += self.0[bucket] as usize;
+        }
+        let size = self.0[bucket] as usize;
+        let mut inside = Vec::with_capacity(size);
+        let there = values.iter().filter(|value| !value.is_nan());
+        let keys = there.map(|&value| ordered(value));
+        inside.extend(keys.filter(|&key| Self::bucket(key) == bucket));
+        Cut::of_few(&mut inside, kept - (above - size))
     }
 }

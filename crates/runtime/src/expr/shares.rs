@@ -61,7 +61,9 @@ impl Shares {
             .iter()
             .map(|share| {
                 // Times a power of two is exact, and the cast rounds down.
-                end = (end + (share * 18_446_744_073_709_551_616.0) as u128).min(WHOLE);
+                #[allow(clippy::cast_possible_truncation)]
+                let width = (share * 18_446_744_073_709_551_616.0) as u128;
+                end = (end + width).min(WHOLE);
                 end
             })
             .collect();

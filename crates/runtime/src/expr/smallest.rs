@@ -24,7 +24,7 @@ pub(super) fn nth_smallest(values: &[u64], rank: usize) -> (u64, usize) {
         .collect();
     sample.sort_unstable();
     // Below the sample's length, as the rank is below that of all.
-    let expected = (rank as u128 * sample.len() as u128 / values.len() as u128) as u64;
+    let expected = rank as u128 * sample.len() as u128 / values.len() as u128;
     let expected = usize::try_from(expected).unwrap_or(0);
     let low = expected
         .checked_sub(MARGIN)

@@ -89,9 +89,9 @@ pub fn stratified_groups(labels: &[u64], groups: &[u64], shares: &Shares) -> Res
     // Rows of each class that a part still lacks.
     let fractions = shares.fractions();
     let mut lacks: Vec<Vec<f64>> = vec![vec![0.0; fractions.len()]; classes.len()];
-    for class in 0..classes.len() {
+    for (class, lacks) in lacks.iter_mut().enumerate() {
         let rows = classes.rows(class).len() as f64;
-        for (lack, share) in lacks[class].iter_mut().zip(&fractions) {
+        for (lack, share) in lacks.iter_mut().zip(&fractions) {
             *lack = rows * share;
         }
     }
@@ -176,10 +176,11 @@ mod tests {
 
     /// Rows of class c in part p, classes by number.
     fn table(classes: &[u64], parts: &[u32], k: usize) -> Vec<Vec<usize>> {
-        let largest = classes.iter().max().map_or(0, |&class| class as usize + 1);
+        let place = |class: u64| usize::try_from(class).unwrap();
+        let largest = classes.iter().max().map_or(0, |&class| place(class) + 1);
         let mut counts = vec![vec![0; k]; largest];
         for (&class, &part) in classes.iter().zip(parts) {
-            counts[class as usize][part as usize] += 1;
+            counts[place(class)][part as usize] += 1;
         }
         counts
     }

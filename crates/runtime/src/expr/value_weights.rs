@@ -2,9 +2,9 @@
 
 use super::classes::Classes;
 use super::codes::Codes;
-use super::numbers::{Numbers, each_mut, fold, sums};
+use super::numbers::{Numbers, block_sum, each_mut, fold, mapped, sums};
 use super::refused;
-use super::select::largest;
+use super::select::{Counts, largest};
 use crate::error::{Error, Result};
 
 /// Weights brought to mean 1 over the rows whose weight is above 0.
@@ -12,18 +12,54 @@ use crate::error::{Error, Result};
 /// # Errors
 /// [`Error::Table`] for a weight that is negative or not finite, or vanishes beside the others.
 pub fn normalize_weight(weight: &Numbers<'_>, groups: Option<&Codes>) -> Result<Vec<f64>> {
-    let mut values = weights(weight)?;
-    let mut means = finite_sums(&mut values, groups);
-    for (mean, count) in means.iter_mut().zip(counts_above_zero(&values, groups)) {
-        *mean /= count as f64;
-    }
-    let mut all = true;
-    each_mut(&mut values, groups, |value, group| {
-        if *value > 0.0 {
-            *value = marked(*value / means[group], &mut all);
+    // One group needs no second look at the values.
+    let (mut total, mut count) = (0.0, 0.0);
+    let mut values = weight.visited(0.0, is_weight, WEIGHT_RULE, |block| {
+        if groups.is_none() {
+            total += block_sum(block, |value| value);
+            count += block_sum(block, |value| if value > 0.0 { 1.0 } else { 0.0 });
         }
-    });
-    all_there(values, all, weight.name)
+    })?;
+    let means = if groups.is_none() && total.is_finite() {
+        vec![total / count]
+    } else {
+        let mut means = finite_sums(&mut values, groups);
+        for (mean, count) in means.iter_mut().zip(counts_above_zero(&values, groups)) {
+            *mean /= count as f64;
+        }
+        means
+    };
+    let mut all = true;
+    // No branch for zeros, which may be anywhere; where all are 0 the mean is 0 / 0.
+    #[allow(clippy::manual_range_contains, reason = "its `&&` is a branch")]
+    let mut scale = |value: &mut f64, mean: f64| {
+        let scaled = *value / mean;
+        let zero = *value == 0.0;
+        all &= zero | ((scaled >= f64::MIN_POSITIVE) & (scaled <= f64::MAX));
+        *value = if zero { 0.0 } else { scaled };
+    };
+    match (groups, means.as_slice()) {
+        (None, &[mean]) => values.iter_mut().for_each(|value| scale(value, mean)),
+        _ => each_mut(&mut values, groups, |value, group| {
+            scale(value, means[group])
+        }),
+    }
+    if !all {
+        let vanished = values
+            .iter()
+            .position(|value| !(*value == 0.0 || value.is_normal()));
+        let hidden = || {
+            let given = weight
+                .checked(0.0, is_weight, WEIGHT_RULE)
+                .unwrap_or_default();
+            given
+                .iter()
+                .zip(&values)
+                .position(|(&given, &scaled)| given > 0.0 && scaled == 0.0)
+        };
+        return Err(vanishing(vanished.or_else(hidden), weight.name));
+    }
+    Ok(values)
 }
 
 /// Sampling probabilities in proportion to a power of the priorities: `p^alpha / sum(p^alpha)` (Schaul, Quan, Antonoglou
@@ -101,10 +137,20 @@ pub fn hard_example_weight(
             message: format!("fraction must be above 0 and at most 1, found {fraction}"),
         });
     }
-    let values = loss.checked(f64::NAN, |value| !value.is_nan(), "a number")?;
-    Ok(largest(values, groups, |rows| {
+    let mut counts = Counts::new();
+    let values = loss.visited(
+        f64::NAN,
+        |value| !value.is_nan(),
+        "a number",
+        |block| {
+            if groups.is_none() {
+                counts.add(block);
+            }
+        },
+    )?;
+    Ok(largest(values, groups, &counts, |rows| {
         // Rows are fewer than 2^32, so the product is far below what a float counts.
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        #[allow(clippy::cast_possible_truncation)]
         let kept = (fraction * rows as f64 + 0.5).floor() as usize;
         kept.max(1)
     }))
@@ -192,30 +238,66 @@ pub fn doremi_weight(
     Ok(values)
 }
 
-/// `(1 - p)^gamma` of the probability that a model gives to the truth, cut to 0..1; NaN stays NaN (Lin, Goyal, Girshick, He
-/// and Dollar 2017).
-pub fn focal(p_true: f64, gamma: Power) -> f64 {
-    gamma.raise(1.0 - p_true.clamp(0.0, 1.0))
+/// How many equally weighted rows are worth as much as these: `(sum w)^2 / sum(w^2)` (Kish 1965); 0 without a weight above 0.
+/// Nulls are left out.
+///
+/// # Errors
+/// [`Error::Table`] for a weight that is negative or not finite.
+pub fn effective_sample_size(weight: &Numbers<'_>) -> Result<f64> {
+    let size = |scale: f64| {
+        let (mut sum, mut squares) = (0.0, 0.0);
+        weight.each_block(is_weight, WEIGHT_RULE, |block| {
+            sum += block_sum(block, |value| value * scale);
+            squares += block_sum(block, |value| (value * scale) * (value * scale));
+        })?;
+        Ok::<_, Error>((sum, squares))
+    };
+    let (sum, squares) = size(1.0)?;
+    if squares.is_normal() && (sum * sum).is_finite() {
+        return Ok(sum * sum / squares);
+    }
+    // Squares that overflow or vanish: the size doesn't change where all weights are scaled.
+    let mut largest = 0.0;
+    weight.each_block(is_weight, WEIGHT_RULE, |block| {
+        largest = block.iter().copied().fold(largest, f64::max);
+    })?;
+    if largest == 0.0 {
+        return Ok(0.0);
+    }
+    // Powers of 2, by which nothing is rounded.
+    let scale = if largest < 1.0 {
+        2.0_f64.powi(600)
+    } else {
+        2.0_f64.powi(-544)
+    };
+    let (sum, squares) = size(scale)?;
+    Ok(sum * sum / squares)
 }
 
-/// A weight within bounds; 0, which leaves a row out, stays 0, and NaN stays NaN.
-pub fn clip(weight: f64, lower: f64, upper: f64) -> f64 {
-    if weight == 0.0 {
-        return 0.0;
+/// `(1 - p)^gamma` of the probabilities that a model gives to the truth, cut to 0..1; NaN stays NaN (Lin, Goyal, Girshick, He
+/// and Dollar 2017).
+pub fn focal_weight(p_true: &[f64], gamma: f64) -> Vec<f64> {
+    let rest = |p: f64| 1.0 - p.clamp(0.0, 1.0);
+    match Power::of(gamma) {
+        // The common one as a loop of its own, which becomes vector instructions.
+        Power::Two => mapped(p_true, |p| rest(p) * rest(p)),
+        power => mapped(p_true, |p| power.raise(rest(p))),
     }
-    // `f64::clamp` panics where the bounds are swapped.
-    if weight < lower {
-        lower
-    } else if weight > upper {
-        upper
-    } else {
-        weight
-    }
+}
+
+/// Weights within bounds; 0, which leaves a row out, stays 0, and NaN stays NaN.
+pub fn clip_weight(weight: &[f64], lower: f64, upper: f64) -> Vec<f64> {
+    mapped(weight, |weight| {
+        // `f64::clamp` panics where the bounds are swapped.
+        let raised = if weight < lower { lower } else { weight };
+        let clipped = if raised > upper { upper } else { raised };
+        if weight == 0.0 { 0.0 } else { clipped }
+    })
 }
 
 /// A power that is raised many times: the common ones without a call of `powf`.
 #[derive(Clone, Copy, Debug)]
-pub enum Power {
+enum Power {
     /// Exponent 0.
     Zero,
     /// Exponent 1/2.
@@ -230,7 +312,7 @@ pub enum Power {
 
 impl Power {
     /// The power of an exponent.
-    pub fn of(exponent: f64) -> Self {
+    fn of(exponent: f64) -> Self {
         match exponent {
             0.0 => Self::Zero,
             0.5 => Self::Root,
@@ -242,7 +324,7 @@ impl Power {
 
     /// The base to this power.
     #[inline(always)]
-    pub fn raise(self, base: f64) -> f64 {
+    fn raise(self, base: f64) -> f64 {
         match self {
             Self::Zero => 1.0,
             Self::Root => base.sqrt(),
@@ -253,22 +335,20 @@ impl Power {
     }
 }
 
+const WEIGHT_RULE: &str = "finite and at least 0";
+
+fn is_weight(value: f64) -> bool {
+    (0.0..f64::INFINITY).contains(&value)
+}
+
 fn weights(column: &Numbers<'_>) -> Result<Vec<f64>> {
-    column.checked(
-        0.0,
-        |value| (0.0..f64::INFINITY).contains(&value),
-        "finite and at least 0",
-    )
+    column.checked(0.0, is_weight, WEIGHT_RULE)
 }
 
 /// Priorities; 0 for rows that aren't drawn, and 1 for all others where `alpha` makes them equal.
 fn priorities(column: &Numbers<'_>, alpha: f64, groups: Option<&Codes>) -> Result<Vec<f64>> {
     const NULL: f64 = -1.0;
-    let mut values = column.checked(
-        NULL,
-        |value| (0.0..f64::INFINITY).contains(&value),
-        "finite and at least 0",
-    )?;
+    let mut values = column.checked(NULL, is_weight, WEIGHT_RULE)?;
     if alpha == 0.0 {
         for value in &mut values {
             *value = if *value < 0.0 { 0.0 } else { 1.0 };
@@ -338,12 +418,18 @@ fn all_there(values: Vec<f64>, all: bool, name: &str) -> Result<Vec<f64>> {
     if all {
         return Ok(values);
     }
-    let row = values.iter().position(|value| value.is_nan());
+    Err(vanishing(
+        values.iter().position(|value| value.is_nan()),
+        name,
+    ))
+}
+
+fn vanishing(row: Option<usize>, name: &str) -> Error {
     let message = format!(
         "the weight of row {} is beyond what a float holds: its {name} is too far from the others",
         row.unwrap_or_default()
     );
-    Err(refused(name, row, message))
+    refused(name, row, message)
 }
 
 #[cfg(test)]
