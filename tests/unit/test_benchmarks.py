@@ -9,10 +9,10 @@ import pytest
 
 pytest.importorskip("numpy")
 
-from benches.instructions.count import functions  # noqa: E402 - the benchmarks need it
-from benches.page import page  # noqa: E402
-from benches.peers.catalogue import OURS  # noqa: E402
-from benches.peers.summary import KINDS, cell, workload_summary  # noqa: E402
+from benches.instructions.count import functions
+from benches.page import page
+from benches.peers.catalogue import OURS
+from benches.peers.summary import KINDS, cell, workload_summary
 
 if TYPE_CHECKING:
     from pathlib import Path
