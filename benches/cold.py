@@ -37,18 +37,21 @@ def drop(paths: Iterable[Path]) -> None:
     """Takes files out of the page cache; nobody may have them mapped."""
     gc.collect()
     files = [path for path in paths if path.is_file()]
-    for path in files:
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    if max(map(resident, files)) > RESIDENT_LIMIT:
+    # Workers let go of the maps of the pass before a moment after its end.
+    for patience in (0.0, 0.1, 0.5, 2.0):
+        time.sleep(patience)
+        for path in files:
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        if max(map(resident, files)) <= RESIDENT_LIMIT:
+            return
         # Needs to be root; other files suffer too.
         with contextlib.suppress(OSError):
             ALL_CACHES.write_text("1", encoding="ascii")
-    if max(map(resident, files)) > RESIDENT_LIMIT:
-        raise NotColdError(
-            "files stay in the page cache: another process maps them, or it is tmpfs"
-        )
+        if max(map(resident, files)) <= RESIDENT_LIMIT:
+            return
+    raise NotColdError("files stay in the page cache: another process maps them, or it is tmpfs")
 
 
 def resident(path: Path) -> float:

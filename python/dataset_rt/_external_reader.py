@@ -1,4 +1,8 @@
-"""The reader that Polars drives from 2.0 on: one file reader a cache.
+"""The reader that Polars drives from 2.0 on: one file reader a cache, for scans without payloads.
+
+It knows of slices and row numbers. It takes no filters: Polars 2.1 panics when a reader that does
+meets `sort(...).head(n)`, whose filter changes under way. Without payloads there is nothing to
+spare by filtering earlier than Polars does.
 
 Polars calls the interface unstable, and gives its methods more arguments over time: those that
 nothing here depends on are taken and left alone.
@@ -13,8 +17,6 @@ from polars.io.external_reader import FileReader, FileReaderBuilder, ReaderCapab
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from polars.io.external_reader import FilterExpr
 
     from dataset_rt.scan import Source
 
@@ -34,10 +36,7 @@ class CacheScan(FileReaderBuilder):
         self._source = source
 
     def reader_capabilities(self) -> ReaderCapabilities:
-        # Filters are applied in part: Polars applies them again to what comes.
-        return ReaderCapabilities(
-            row_index=True, pre_slice=True, negative_pre_slice=True, supported_filter="partial"
-        )
+        return ReaderCapabilities(row_index=True, pre_slice=True, negative_pre_slice=True)
 
     def build_file_reader(self, source: str | bytes, *_more: Any) -> CacheReader:  # noqa: ANN401
         return CacheReader(self._source, int(source))
@@ -66,7 +65,6 @@ class CacheReader(FileReader):
         columns: Sequence[str] = (),
         row_index: tuple[str, int] | None = None,
         pre_slice: tuple[int, int] | None = None,
-        filters: Sequence[FilterExpr] = (),
         **_more: Any,  # noqa: ANN401 - hints
     ) -> Iterator[pl.DataFrame]:
         rows = range(self._source.samples[self._cache_id])
@@ -76,5 +74,4 @@ class CacheReader(FileReader):
             # Before the first row a slice loses what lies there.
             lost = 0 if offset >= 0 else max(0, -(len(rows) + offset))
             rows = rows[start : start + max(0, length - lost)]
-        conditions = [item.expr for item in filters]
-        return self._source.batches(self._cache_id, rows, columns, conditions, row_index)
+        return self._source.batches(self._cache_id, rows, columns, row_index=row_index)

@@ -61,7 +61,7 @@ class Rows:
             ArgumentTypeError: If it is none of these.
         """
         native = self._dataset._native  # noqa: SLF001 - the view's own dataset
-        # Plain integers come first and cost nothing more: this is what loaders call a million times.
+        # Plain integers come first and cost nothing more: loaders call this a million times.
         if type(index) is int or is_integer(index):
             try:
                 return native.row(index)

@@ -65,7 +65,7 @@ def scan_cache(paths: Sequence[str | Path], payload: bool = False) -> pl.LazyFra
             column's name.
         CacheNotFoundError: If there is no cache at one of them.
         CacheDamagedError: If a cache is damaged. Damage that shows only when rows are read is
-            raised by `collect`.
+            raised by `collect`, before Polars 2.0 as a ComputeError with the same text.
         CacheVersionError: If a cache is too new.
         CacheFeatureError: If a cache needs something that this release doesn't know.
         SchemaConflictError: If a field has two types.
@@ -79,7 +79,7 @@ def scan_cache(paths: Sequence[str | Path], payload: bool = False) -> pl.LazyFra
     """
     folders = path_list(paths, "paths")
     source = Source(folders, with_payload=flag(payload, "payload"))
-    if hasattr(pl, "scan_external_reader"):
+    if not source.with_payload and hasattr(pl, "scan_external_reader"):
         from dataset_rt._external_reader import scan  # noqa: PLC0415 - Polars has it from 2.0
 
         return scan(source)
@@ -95,6 +95,7 @@ class Source:
         self.samples: list[int] = self.native.samples()
         fields = self.native.schema()
         self.fields = {name: place for place, (name, _, _) in enumerate(fields)}
+        self.with_payload = with_payload
         self.schema: dict[str, type[pl.DataType]] = {CACHE_ID: pl.UInt64, SAMPLE_ID: pl.UInt64}
         self.schema.update((name, _TYPES[kind]) for name, kind, _ in fields)
         if with_payload:
@@ -137,14 +138,14 @@ class Source:
                 frame = frame.with_row_index(name, first + start)
             if early:
                 frame = frame.filter(early)
-            if PAYLOAD in self.schema and PAYLOAD in needed:
+            if self.with_payload and PAYLOAD in needed:
                 for part in self._with_payloads(cache_id, frame):
                     yield _select(part.filter(late) if late else part, wanted)
             else:
                 yield _select(frame, wanted)
 
     def _roots(self, item: pl.Expr) -> list[str]:
-        return item.meta.root_names() if PAYLOAD in self.schema else []
+        return item.meta.root_names() if self.with_payload else []
 
     def _with_payloads(self, cache_id: int, frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
         done = 0
@@ -173,7 +174,7 @@ def _conjuncts(predicate: pl.Expr) -> Iterator[pl.Expr]:
 
 
 def _register(source: Source) -> pl.LazyFrame:
-    """The scan by way of Polars' older interface: one stream of all caches."""
+    """The scan as one stream of all caches, which is handed the filters of a query."""
     from polars.io.plugins import register_io_source  # noqa: PLC0415 - unstable in Polars
 
     def read(
@@ -184,15 +185,12 @@ def _register(source: Source) -> pl.LazyFrame:
     ) -> Iterator[pl.DataFrame]:
         columns = list(source.schema) if with_columns is None else with_columns
         filters = [] if predicate is None else list(_conjuncts(predicate))
-        left = n_rows
+        # Polars counts rows before it filters them.
+        left = sum(source.samples) if n_rows is None else n_rows
         for cache_id, samples in enumerate(source.samples):
-            rows = range(samples if left is None or filters else min(left, samples))
-            for frame in source.batches(cache_id, rows, columns, filters):
-                batch = frame if left is None else frame.head(left)
-                left = None if left is None else left - batch.height
-                yield batch
-            if left == 0:
-                return
+            rows = range(min(left, samples))
+            left -= len(rows)
+            yield from source.batches(cache_id, rows, columns, filters)
 
     options: dict[str, Any] = {"schema": source.schema, "is_pure": True}
     return register_io_source(read, **options)

@@ -38,7 +38,7 @@ def test_every_sample_once_in_order(make_dataset: DatasetFactory) -> None:
 def test_samples_show_the_fields_of_their_own_cache(
     make_cache: CacheFactory, make_dataset: DatasetFactory
 ) -> None:
-    """Metadata is gathered by the fields of all caches, which go in another order than a cache's own."""
+    """Metadata is gathered by the fields of all caches, in another order than a cache's own."""
     fields: list[Callable[[int], dict[str, bool | int | float | str]]] = [
         lambda i: {"a": i, "b": -i, "text": f"x{i % 5}"},
         lambda i: {"text": f"y{i}", "b": i, "a": -i},

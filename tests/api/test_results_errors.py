@@ -47,6 +47,7 @@ BUILTINS = {
     "InvalidArgumentError": ValueError,
     "MetadataTableError": ValueError,
     "MetadataTableTypeError": TypeError,
+    "PolarsVersionError": ImportError,
     "SampleIndexError": IndexError,
     "SampleTypeError": TypeError,
     "SampleValueError": ValueError,

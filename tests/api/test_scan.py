@@ -107,6 +107,10 @@ QUERIES: dict[str, Any] = {
     "joined with itself": lambda f: f.join(f.filter(pl.col("label") == 1), on="payload").sort(
         "cache_id", "sample_id", "cache_id_right", "sample_id_right"
     ),
+    "largest": lambda f: (
+        f.filter(pl.col("label") > 0).sort("score", descending=True, nulls_last=True).head(2)
+    ),
+    "largest of all": lambda f: f.sort("score", descending=True, nulls_last=True).head(3),
     "Python function": lambda f: f.filter(
         pl.col("text").map_elements(lambda t: t == "n7", return_dtype=pl.Boolean)
     ),
@@ -116,13 +120,23 @@ QUERIES: dict[str, Any] = {
 @pytest.mark.rule("Scans give what the caches hold", "Scans work on both engines")
 @pytest.mark.filterwarnings("ignore::polars.exceptions.PolarsInefficientMapWarning")
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("payload", [True, False])
 @pytest.mark.parametrize("query", QUERIES)
 def test_queries(
-    paths: list[Path], table: pl.DataFrame, way: Way, query: str, engine: Engine
+    paths: list[Path], table: pl.DataFrame, way: Way, query: str, payload: bool, engine: Engine
 ) -> None:
-    frame = scan_cache(paths, payload=True)
-    found = QUERIES[query](frame).collect(engine=engine)
-    assert_frame_equal(found, QUERIES[query](table.lazy()).collect())
+    if query == "Python function":
+        # Polars sends the function to a source of the older kind as a pickle.
+        pytest.importorskip("cloudpickle")
+    expected = table if payload else table.drop("payload")
+    frame = scan_cache(paths, payload=payload)
+    try:
+        wanted = QUERIES[query](expected.lazy()).collect()
+    except pl.exceptions.ColumnNotFoundError:
+        with pytest.raises(pl.exceptions.ColumnNotFoundError):
+            QUERIES[query](frame).collect(engine=engine)
+    else:
+        assert_frame_equal(QUERIES[query](frame).collect(engine=engine), wanted)
 
 
 @pytest.mark.rule("Scans give what the caches hold")
@@ -271,9 +285,14 @@ def test_damage_under_way(make_cache: CacheFactory, way: Way, engine: Engine) ->
     content = shard.read_bytes()
     support.flip(shard, content.index(support.payload(11, 64)) + 5)
     frame = scan_cache([cache], payload=True)
-    with pytest.raises(CacheDamagedError) as error:
+    with pytest.raises((CacheDamagedError, pl.exceptions.ComputeError)) as error:
         frame.collect(engine=engine)
-    assert (error.value.cache_id, error.value.sample_id) == (0, 11)
+    if isinstance(error.value, CacheDamagedError):
+        assert (error.value.cache_id, error.value.sample_id) == (0, 11)
+    else:
+        # What a source raises reached nobody as it was before Polars 2.0.
+        assert not hasattr(pl, "scan_arrow_c_stream")
+        assert "CacheDamagedError" in str(error.value)
     # What doesn't need the payload is not in its way.
     assert frame.select(pl.len()).collect(engine=engine).item() == 20
     assert frame.filter(pl.col("sample_id") != 11).collect(engine=engine).height == 19

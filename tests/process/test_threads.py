@@ -136,7 +136,9 @@ def samples():
             time.sleep(0.1)
             seen.add((len(ours()), threading.active_count(), len(names())))
         yield sample
-support.write(DatasetRuntime(num_workers=2), sys.argv[1], samples(), config=WriterConfig())
+runtime = DatasetRuntime(num_workers=2)
+expect(2)
+support.write(runtime, sys.argv[1], samples(), config=WriterConfig())
 assert "tqdm" in sys.modules
 assert os.read(ours_end, 100)
 assert seen == {(2, 1, others + 2)}, seen

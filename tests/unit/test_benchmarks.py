@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+pytest.importorskip("numpy")
+
 from benches.instructions.count import functions
 from benches.page import page
 from benches.peers.catalogue import OURS

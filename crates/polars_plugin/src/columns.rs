@@ -2,7 +2,7 @@
 
 use dataset_rt_runtime as runtime;
 use dataset_rt_runtime::expr::{
-    Chunk, Classes, Codes, NullClass, NullNumber, Nulls, Numbers, Validity, Word, mapped,
+    Chunk, Classes, Codes, NullClass, NullNumber, Nulls, Numbers, Validity, Word,
 };
 use polars::chunked_array::ops::row_encode::encode_rows_unordered;
 use polars::prelude::*;
@@ -141,10 +141,10 @@ fn is_number(dtype: &DataType) -> bool {
     )
 }
 
-/// A function of each number; nulls stay.
-pub(crate) fn map(column: &Float64Chunked, function: impl Fn(f64) -> f64) -> Series {
+/// A function of each number, given for many at once; nulls stay.
+pub(crate) fn map(column: &Float64Chunked, function: impl Fn(&[f64]) -> Vec<f64>) -> Series {
     let chunks = column.downcast_iter().map(|chunk| {
-        let values = mapped(chunk.values().as_slice(), &function);
+        let values = function(chunk.values().as_slice());
         PrimitiveArray::from_vec(values).with_validity(chunk.validity().cloned())
     });
     Float64Chunked::from_chunk_iter(column.name().clone(), chunks).into_series()

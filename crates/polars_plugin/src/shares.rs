@@ -20,14 +20,15 @@ pub(crate) enum Key {
 }
 
 impl Key {
-    /// The key of a value; `None` if no key stands for values of its type.
-    fn of(value: &AnyValue<'_>) -> Option<Self> {
+    /// The key of a value of a column of some type; `None` if no key stands for values of it. The type of a value that is
+    /// a category can't be asked for.
+    fn of(value: &AnyValue<'_>, dtype: &DataType) -> Option<Self> {
         Some(match value {
             AnyValue::Null => Self::Null(()),
             AnyValue::Boolean(value) => Self::Bool(*value),
             // Any integer type, up to 128 bits wide.
-            value if value.dtype().is_integer() => Self::Int(value.to_string()),
-            value if value.dtype().is_float() => Self::Float(value.extract()?),
+            value if dtype.is_integer() => Self::Int(value.to_string()),
+            value if dtype.is_float() => Self::Float(value.extract()?),
             value => Self::Text(value.get_str()?.to_owned()),
         })
     }
@@ -74,7 +75,7 @@ pub(crate) fn shares_of(
     for (share, row) in shares.iter_mut().zip(codes.first_rows()) {
         let Some(row) = row else { continue };
         let value = column.get(row)?;
-        let key = Key::of(&value);
+        let key = Key::of(&value, column.dtype());
         let wanted = |(known, _): &(Key, f64)| key.as_ref().is_some_and(|key| key.is(known));
         let Some(at) = keys.iter().position(wanted) else {
             polars_bail!(

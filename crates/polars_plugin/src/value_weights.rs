@@ -1,6 +1,6 @@
 //! Weights from a number a row: the column of numbers in, then group columns.
 
-use dataset_rt_runtime::expr::{self, Power};
+use dataset_rt_runtime::expr;
 use polars::prelude::*;
 use pyo3_polars::derive::polars_expr;
 use serde::Deserialize;
@@ -17,9 +17,8 @@ struct Focal {
 #[polars_expr(output_type_func=float64)]
 fn focal_weight(inputs: &[Series], kwargs: Focal) -> PolarsResult<Series> {
     let inputs = Inputs::new(inputs, 0, 1)?.exactly(1)?;
-    let gamma = Power::of(kwargs.gamma);
     let p_true = numeric(&inputs.columns()[0], "p_true")?;
-    Ok(map(&p_true, |p| expr::focal(p, gamma)))
+    Ok(map(&p_true, |p| expr::focal_weight(p, kwargs.gamma)))
 }
 
 #[derive(Deserialize)]
@@ -32,7 +31,7 @@ struct Clip {
 fn clip_weight(inputs: &[Series], kwargs: Clip) -> PolarsResult<Series> {
     let inputs = Inputs::new(inputs, 0, 1)?.exactly(1)?;
     let weight = numeric(&inputs.columns()[0], "weight")?;
-    let clip = |weight| expr::clip(weight, kwargs.lower, kwargs.upper);
+    let clip = |weight: &[f64]| expr::clip_weight(weight, kwargs.lower, kwargs.upper);
     Ok(map(&weight, clip))
 }
 

@@ -40,7 +40,7 @@ pub use hash::{KeyType, TupleHasher, hash_bytes, hash_integer};
 pub use hashed::{Groups, by_group};
 pub use labels::{cap_per_class, repeat_factor};
 pub use minhash::{MinHash, band_hashes, simhash};
-pub use numbers::{NullNumber, Numbers, mapped};
+pub use numbers::{NullNumber, Numbers};
 pub use ordering::{
     bucket_of, buckets, check_edges, curriculum, length_group_keys, ordered_float, ordered_integer,
 };
@@ -49,8 +49,8 @@ pub use shares::{Shares, fold};
 pub use shingles::{ShingleUnit, Shingles};
 pub use splits::{by_rank, leaks, stratified, stratified_groups};
 pub use value_weights::{
-    Power, clip, doremi_weight, effective_sample_size, expected_share, focal, hard_example_weight,
-    normalize_weight, prioritized_correction, prioritized_weight,
+    clip_weight, doremi_weight, effective_sample_size, expected_share, focal_weight,
+    hard_example_weight, normalize_weight, prioritized_correction, prioritized_weight,
 };
 
 use crate::error::{Error, Fault};

@@ -54,6 +54,16 @@ def _more_rows() -> Files:
     return cache.build()
 
 
+def _fewer_rows() -> Files:
+    """The last row is missing in metadata alone."""
+    cache = base()
+    cache.columns = [c[:3] for c in COLUMNS]
+    cache.batches = [3]
+    cache.metadata = cache.arrow()
+    cache.columns = COLUMNS
+    return cache.build()
+
+
 def _two_batches(a: ArrowFile) -> None:
     a.batches.append(a.batches[0])
 
@@ -142,6 +152,7 @@ METADATA = {
     "metadata-node-missing": ("A7", lambda: on_arrow(lambda a: a.batches[0].nodes.pop())),
     "metadata-buffer-missing": ("A7", lambda: on_arrow(lambda a: a.batches[0].buffers.pop())),
     "metadata-rows-many": ("A8", _more_rows),
+    "metadata-rows-few": ("A8", _fewer_rows),
     "metadata-rows-twice": ("A8", lambda: on_arrow(_two_batches)),
     "metadata-buffer-offset": ("A9", _place(1, 1 << 40, 32)),
     "metadata-buffer-length": ("A9", _place(4, 128, 1 << 40)),
@@ -207,7 +218,9 @@ def _blocks(*order: int) -> Files:
         raw = a.to_bytes()
         places = [at for at in range(8, len(raw), 8) if raw[at : at + 4] == b"\xff\xff\xff\xff"]
         for batch, number in zip(a.batches, order, strict=True):
-            batch.block = {"offset": places[1 + number]}
+            at = places[1 + number]
+            length = struct.unpack_from("<i", raw, at + 4)[0]
+            batch.block = {"offset": at, "metadata": 8 + length}
 
     return _halves(edit)
 

@@ -2,7 +2,7 @@
 
 use super::classes::Classes;
 use super::codes::Codes;
-use super::numbers::{Numbers, block_sum, each_mut, fold, sums};
+use super::numbers::{Numbers, block_sum, each_mut, fold, mapped, sums};
 use super::refused;
 use super::select::{Counts, largest};
 use crate::error::{Error, Result};
@@ -13,18 +13,15 @@ use crate::error::{Error, Result};
 /// [`Error::Table`] for a weight that is negative or not finite, or vanishes beside the others.
 pub fn normalize_weight(weight: &Numbers<'_>, groups: Option<&Codes>) -> Result<Vec<f64>> {
     // One group needs no second look at the values.
-    let (mut total, mut count) = (0.0, 0_u64);
+    let (mut total, mut count) = (0.0, 0.0);
     let mut values = weight.visited(0.0, is_weight, WEIGHT_RULE, |block| {
         if groups.is_none() {
-            total += block_sum(block.iter().copied());
-            count += block
-                .iter()
-                .map(|&value| u64::from(value > 0.0))
-                .sum::<u64>();
+            total += block_sum(block, |value| value);
+            count += block_sum(block, |value| if value > 0.0 { 1.0 } else { 0.0 });
         }
     })?;
     let means = if groups.is_none() && total.is_finite() {
-        vec![total / count as f64]
+        vec![total / count]
     } else {
         let mut means = finite_sums(&mut values, groups);
         for (mean, count) in means.iter_mut().zip(counts_above_zero(&values, groups)) {
@@ -33,13 +30,20 @@ pub fn normalize_weight(weight: &Numbers<'_>, groups: Option<&Codes>) -> Result<
         means
     };
     let mut all = true;
-    each_mut(&mut values, groups, |value, group| {
-        // No branch for zeros, which may be anywhere; where all are 0 the mean is 0 / 0.
-        let scaled = *value / means[group];
+    // No branch for zeros, which may be anywhere; where all are 0 the mean is 0 / 0.
+    #[allow(clippy::manual_range_contains, reason = "its `&&` is a branch")]
+    let mut scale = |value: &mut f64, mean: f64| {
+        let scaled = *value / mean;
         let zero = *value == 0.0;
-        all &= zero | scaled.is_normal();
+        all &= zero | ((scaled >= f64::MIN_POSITIVE) & (scaled <= f64::MAX));
         *value = if zero { 0.0 } else { scaled };
-    });
+    };
+    match (groups, means.as_slice()) {
+        (None, &[mean]) => values.iter_mut().for_each(|value| scale(value, mean)),
+        _ => each_mut(&mut values, groups, |value, group| {
+            scale(value, means[group])
+        }),
+    }
     if !all {
         let vanished = values
             .iter()
@@ -243,8 +247,8 @@ pub fn effective_sample_size(weight: &Numbers<'_>) -> Result<f64> {
     let size = |scale: f64| {
         let (mut sum, mut squares) = (0.0, 0.0);
         weight.each_block(is_weight, WEIGHT_RULE, |block| {
-            sum += block_sum(block.iter().map(|value| value * scale));
-            squares += block_sum(block.iter().map(|value| (value * scale) * (value * scale)));
+            sum += block_sum(block, |value| value * scale);
+            squares += block_sum(block, |value| (value * scale) * (value * scale));
         })?;
         Ok::<_, Error>((sum, squares))
     };
@@ -270,30 +274,30 @@ pub fn effective_sample_size(weight: &Numbers<'_>) -> Result<f64> {
     Ok(sum * sum / squares)
 }
 
-/// `(1 - p)^gamma` of the probability that a model gives to the truth, cut to 0..1; NaN stays NaN (Lin, Goyal, Girshick, He
+/// `(1 - p)^gamma` of the probabilities that a model gives to the truth, cut to 0..1; NaN stays NaN (Lin, Goyal, Girshick, He
 /// and Dollar 2017).
-pub fn focal(p_true: f64, gamma: Power) -> f64 {
-    gamma.raise(1.0 - p_true.clamp(0.0, 1.0))
+pub fn focal_weight(p_true: &[f64], gamma: f64) -> Vec<f64> {
+    let rest = |p: f64| 1.0 - p.clamp(0.0, 1.0);
+    match Power::of(gamma) {
+        // The common one as a loop of its own, which becomes vector instructions.
+        Power::Two => mapped(p_true, |p| rest(p) * rest(p)),
+        power => mapped(p_true, |p| power.raise(rest(p))),
+    }
 }
 
-/// A weight within bounds; 0, which leaves a row out, stays 0, and NaN stays NaN.
-pub fn clip(weight: f64, lower: f64, upper: f64) -> f64 {
-    if weight == 0.0 {
-        return 0.0;
-    }
-    // `f64::clamp` panics where the bounds are swapped.
-    if weight < lower {
-        lower
-    } else if weight > upper {
-        upper
-    } else {
-        weight
-    }
+/// Weights within bounds; 0, which leaves a row out, stays 0, and NaN stays NaN.
+pub fn clip_weight(weight: &[f64], lower: f64, upper: f64) -> Vec<f64> {
+    mapped(weight, |weight| {
+        // `f64::clamp` panics where the bounds are swapped.
+        let raised = if weight < lower { lower } else { weight };
+        let clipped = if raised > upper { upper } else { raised };
+        if weight == 0.0 { 0.0 } else { clipped }
+    })
 }
 
 /// A power that is raised many times: the common ones without a call of `powf`.
 #[derive(Clone, Copy, Debug)]
-pub enum Power {
+enum Power {
     /// Exponent 0.
     Zero,
     /// Exponent 1/2.
@@ -308,7 +312,7 @@ pub enum Power {
 
 impl Power {
     /// The power of an exponent.
-    pub fn of(exponent: f64) -> Self {
+    fn of(exponent: f64) -> Self {
         match exponent {
             0.0 => Self::Zero,
             0.5 => Self::Root,
@@ -320,7 +324,7 @@ impl Power {
 
     /// The base to this power.
     #[inline(always)]
-    pub fn raise(self, base: f64) -> f64 {
+    fn raise(self, base: f64) -> f64 {
         match self {
             Self::Zero => 1.0,
             Self::Root => base.sqrt(),

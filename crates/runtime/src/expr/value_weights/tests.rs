@@ -1,6 +1,6 @@
 use super::{
-    Power, doremi_weight, effective_sample_size, expected_share, focal, hard_example_weight,
-    normalize_weight, prioritized_correction, prioritized_weight,
+    clip_weight, doremi_weight, effective_sample_size, expected_share, focal_weight,
+    hard_example_weight, normalize_weight, prioritized_correction, prioritized_weight,
 };
 use crate::expr::{Chunk, Classes, Codes, NullClass, NullNumber, Nulls, Numbers, Validity};
 
@@ -211,12 +211,21 @@ fn shares() {
 
 #[test]
 fn focal_values() {
-    assert_eq!(focal(0.25, Power::of(2.0)), 0.5625);
-    assert_eq!(focal(1.5, Power::of(2.0)), 0.0);
-    assert_eq!(focal(-0.5, Power::of(0.5)), 1.0);
-    assert!((focal(0.25, Power::of(1.5)) - 0.75_f64.powf(1.5)).abs() < 1e-15);
-    assert!(focal(f64::NAN, Power::of(2.0)).is_nan());
-    assert_eq!(focal(1.0, Power::of(0.0)), 1.0);
+    let p = [0.25, 1.5, -0.5, f64::NAN];
+    let found = focal_weight(&p, 2.0);
+    assert_eq!(found[..3], [0.5625, 0.0, 1.0]);
+    assert!(found[3].is_nan());
+    let found = focal_weight(&p, 1.5);
+    close(&found[..3], &[0.75_f64.powf(1.5), 0.0, 1.0], 1e-15);
+    assert_eq!(focal_weight(&[1.0, 0.5], 0.0), [1.0, 1.0]);
+}
+
+#[test]
+fn clipped() {
+    let weight = [0.0, 0.1, 1.5, 9.0, f64::NAN];
+    let found = clip_weight(&weight, 1.0, 2.0);
+    assert_eq!(found[..4], [0.0, 1.0, 1.5, 2.0]);
+    assert!(found[4].is_nan());
 }
 
 #[test]
