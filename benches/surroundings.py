@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from contextlib import contextmanager
 from functools import partial
@@ -56,10 +57,15 @@ def _cold(bench: Bench, workload: Workload) -> Iterator[list[Case]]:
     assert bench.limit is not None
     with bench.cache(workload) as path:
         flat = cold.ColdFile(workload, bench.folder / f"{workload.name}.cold")
+        # A copy, since what blocks before this one keep mapped stays in the page cache.
+        copy = bench.folder / f"{workload.name}.cold-cache"
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(path, copy)
         try:
-            yield cold.cases(bench.product, workload, path, flat, bench.limit)
+            yield cold.cases(bench.product, workload, copy, flat, bench.limit)
         finally:
             flat.path.unlink()
+            shutil.rmtree(copy)
 
 
 @contextmanager

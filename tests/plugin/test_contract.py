@@ -15,8 +15,6 @@ from dataset_rt import expr
 
 from tests.plugin.registry import ROWS, Example, Row
 
-pytestmark = pytest.mark.core
-
 Engine = Literal["in-memory", "streaming"]
 ENGINES: list[Engine] = ["in-memory", "streaming"]
 GROUP = "the group"

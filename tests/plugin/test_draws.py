@@ -152,7 +152,8 @@ def test_m_of_each_class() -> None:
     assert counts.group_by("y").agg(pl.col("n").sum())["n"].to_list() == [8, 8, 8]
     assert sorted(counts.filter(y="b")["n"]) == [2, 3, 3]
     assert counts.filter(y="a")["n"].max() == 1
-    batch = counts.select(pl.col("y").repeat_by("n").explode())
+    # A count of 0 becomes a null on older Polars.
+    batch = counts.select(pl.col("y").repeat_by("n").explode()).drop_nulls()
     assert Counter(batch["y"]) == {"a": 8, "b": 8, "c": 8}
 
 
