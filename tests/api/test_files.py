@@ -334,15 +334,13 @@ def test_files_replaced_under_a_dataset(
         assert mine.stat().st_size == theirs.stat().st_size
         theirs.replace(mine)
     iterator = iter(dataset)
-    old = 0
+    # How many are old depends on what workers had opened when the files were replaced.
     for i in range(500):
         try:
             sample = next(iterator)
         except (CacheDamagedError, StorageError):
             continue
-        old += 1
         assert (sample.data, sample.sample_id) == (support.payload(i), i)
-    assert old < 500
     fresh = make_dataset(cache, use_mmap=mapped)
     with pytest.raises(CacheDamagedError) as caught:
         next(iter(fresh))
