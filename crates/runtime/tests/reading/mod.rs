@@ -8,8 +8,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, UInt64Array};
 use dataset_rt_format::{
     BlockSums, Codec, Columns, ContentHasher, Crc32c, Field, FieldType, FileInfo, FooterEntry,
     INDEX_FILE, IndexBuilder, IndexEntry, MANIFEST_FILE, METADATA_FILE, Manifest, MetadataEncoder,
@@ -17,7 +19,8 @@ use dataset_rt_format::{
     shard_file, shard_name,
 };
 use dataset_rt_runtime::{
-    Block, BlockStream, Cancel, Dataset, Error, Poll, Pool, ReaderOptions, SampleRef, VecBuffers,
+    Block, BlockSizing, BlockStream, Cancel, Dataset, Error, Poll, Pool, ReaderOptions, SampleRef,
+    VecBuffers,
 };
 
 /// What a cache of a test holds.
@@ -359,4 +362,33 @@ pub(crate) fn assert_payloads(read: &Read, caches: &[&Made]) {
             "{sample:?}"
         );
     }
+}
+
+/// The samples that were read, by their ids in the cache.
+pub(crate) fn ids(read: &Read) -> Vec<u64> {
+    read.iter().map(|(sample, _)| sample.sample).collect()
+}
+
+/// Reads the next window.
+pub(crate) fn window(dataset: &Dataset, sizing: BlockSizing) -> Read {
+    read_all(&mut dataset.blocks(dataset.take_window().unwrap(), sizing))
+}
+
+/// A table for an update.
+pub(crate) fn table(rows: &[(u64, u64, f64)]) -> RecordBatch {
+    let caches: UInt64Array = rows.iter().map(|row| row.0).collect::<Vec<_>>().into();
+    let samples: UInt64Array = rows.iter().map(|row| row.1).collect::<Vec<_>>().into();
+    let weights: Float64Array = rows.iter().map(|row| row.2).collect::<Vec<_>>().into();
+    columns(Arc::new(caches), Arc::new(samples), Arc::new(weights))
+}
+
+/// A table of columns of any type.
+pub(crate) fn columns(caches: ArrayRef, samples: ArrayRef, weights: ArrayRef) -> RecordBatch {
+    let columns = [
+        ("cache_id", caches),
+        ("sample_id", samples),
+        ("weight", weights),
+    ];
+    RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true)))
+        .unwrap()
 }

@@ -1,4 +1,6 @@
 #!/usr/bin/env node
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 
 import { CacheError } from "../errors.js";
@@ -65,6 +67,10 @@ async function order(folder: string, text: string): Promise<number> {
 }
 
 async function vectors(folder: string): Promise<number> {
+  if (!existsSync(join(folder, "index.json"))) {
+    process.stderr.write(`${folder} has no index.json\n`);
+    return 2;
+  }
   const counts = { unit: [0, 0], valid: [0, 0], invalid: [0, 0] } as Record<string, [number, number]>;
   let failed = 0;
   for await (const { vector, problem } of runVectors(folder)) {
