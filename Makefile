@@ -31,7 +31,7 @@ quickstart: $(VENV)/quickstart.stamp
 ## make test          the full test suite, and a core subset on every other Python found and on the oldest Polars
 .PHONY: test
 test: $(VENV)/test.stamp
-	$(PY) -m pytest tests -m "not cross"
+	tools/test-suite $(PY)
 	$(PY) docs/run_snippets.py
 	$(PY) docs/run_snippets.py README.md
 	tools/test-core $(WHEEL_DIR)

@@ -53,7 +53,7 @@ test("the command answers as the vectors' README says", () => {
   const rows = JSON.parse(run([validFolder("many-samples"), "--all-rows"]).stdout).rows;
   assert.equal(rows.length, 5000);
 
-  for (const wrong of [[], ["--batch", "x"], ["--vectors"], ["a", "b"], ["a", "--order", "{}"], ["a", "--order", "no"]]) assert.equal(run(wrong).status, 2);
+  for (const wrong of [[], ["--batch", "x"], ["--vectors"], ["--vectors", "none"], ["a", "b"], ["a", "--order", "{}"], ["a", "--order", "no"]]) assert.equal(run(wrong).status, 2);
 });
 
 test("the command draws windows", () => {
