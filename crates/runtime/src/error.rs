@@ -145,6 +145,14 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the process or the system has no file descriptor left.
+    pub(crate) fn is_out_of_descriptors(&self) -> bool {
+        let Self::Io { source, .. } = self else {
+            return false;
+        };
+        matches!(source.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+    }
+
     /// An operating system error on a path.
     pub fn io(operation: &'static str, path: impl Into<PathBuf>, source: io::Error) -> Self {
         Self::Io {

@@ -9,6 +9,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use dataset_rt_format::FormatError;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
@@ -110,11 +112,13 @@ impl Folder {
 
     /// Opens a file below the folder; `relative` has one or two names joined by `/`.
     pub(crate) fn open_file(&self, relative: &str) -> Result<RegularFile> {
-        let directory = self.open()?;
-        match relative.split_once('/') {
-            Some((sub, name)) => directory.open_directory(sub)?.open_file(name),
-            None => directory.open_file(relative),
-        }
+        among_openers(|| {
+            let directory = self.open()?;
+            match relative.split_once('/') {
+                Some((sub, name)) => directory.open_directory(sub)?.open_file(name),
+                None => directory.open_file(relative),
+            }
+        })
     }
 
     /// What [`Directory::stat`] says of a file below the folder.
@@ -282,10 +286,50 @@ impl RegularFile {
 /// reads give way to what is needed now.
 fn open_at(folder: BorrowedFd<'_>, name: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let open = || retry_on_intr(|| rustix::fs::openat(folder, name, flags, Mode::empty()));
-    match open() {
-        Err(Errno::MFILE | Errno::NFILE) if give_up_files() => open(),
-        opened => opened,
+    for _ in 0..GIVE_WAYS {
+        match open() {
+            // Tried again even if nothing was kept: another thread may have met the same and just given all up.
+            Err(Errno::MFILE | Errno::NFILE) => give_up_files(),
+            opened => return opened,
+        }
     }
+    open()
+}
+
+/// How often kept shards give way to one opening: what they leave may be taken by another thread at once.
+const GIVE_WAYS: usize = 4;
+
+/// How many threads are inside [`among_openers`]. (A forked child may count threads that it has not: then it tries
+/// again in vain, a bounded number of times.)
+static OPENERS: AtomicUsize = AtomicUsize::new(0);
+/// How often opening a file is tried again while others open theirs.
+const OPENINGS: u32 = 8;
+
+/// Opens a file, on the way to which folders are held open as well. Threads that do so at the same time can take the
+/// last descriptors from each other, so that none gets to its file: each lets go of all it has and tries again, after
+/// waits that differ.
+fn among_openers<T>(open: impl Fn() -> Result<T>) -> Result<T> {
+    struct Opener(usize);
+    impl Drop for Opener {
+        fn drop(&mut self) {
+            OPENERS.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+    let opener = Opener(OPENERS.fetch_add(1, Ordering::Relaxed));
+    let mut alone = false;
+    for attempt in 0..OPENINGS {
+        match open() {
+            // Once more after the last of the others has left.
+            Err(error) if error.is_out_of_descriptors() && !alone => {
+                alone = OPENERS.load(Ordering::Relaxed) == 1;
+                let place = u32::try_from(opener.0).unwrap_or(u32::MAX);
+                let wait = Duration::from_micros(50) * (1 + place.min(8)) * (1 + attempt);
+                std::thread::sleep(wait);
+            }
+            outcome => return outcome,
+        }
+    }
+    open()
 }
 
 /// [`FormatError::FileSize`] unless the sizes agree.

@@ -46,10 +46,10 @@ fn files_to_keep() -> usize {
     quarter.clamp(1, MAX_FILES)
 }
 
-/// Closes all shards that are kept open for later reads. `false`: there were none.
-pub(crate) fn give_up_files() -> bool {
+/// Closes all shards that are kept open for later reads.
+pub(crate) fn give_up_files() {
     let files = lock(&STORE.get().files).retain(|_| false);
-    !files.is_empty()
+    drop(files);
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
