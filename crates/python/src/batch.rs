@@ -1,10 +1,11 @@
 //! Several samples at once: one payload buffer with offsets, metadata as Arrow columns.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use arrow_array::{RecordBatch, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
-use dataset_rt_runtime::SampleRef;
+use dataset_rt_runtime::{Block, BlockColumns, SampleRef};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -13,6 +14,7 @@ use pyo3::types::{PyBytes, PyList};
 use crate::arrow::{NativeBinary, NativeTable};
 use crate::dataset::Shared;
 use crate::error::IntoPyResult;
+use crate::gil_cell::GilCell;
 use crate::metadata::SampleSource;
 use crate::payload::BatchPayloads;
 use crate::sample::CachedSample;
@@ -33,11 +35,37 @@ pub(crate) fn int64_values(bytes: &[u8]) -> Vec<i64> {
         .collect()
 }
 
+/// Whether the consumer of an iterator looks at the metadata of its batches: then workers gather it ahead.
+#[derive(Debug, Default)]
+pub(crate) struct Asked {
+    /// Batches to come that are gathered ahead, unless the metadata of one of them is asked for.
+    left: AtomicU32,
+}
+
+impl Asked {
+    /// So many batches in a row whose metadata nobody looks at, and it is gathered when asked for again.
+    const PATIENCE: u32 = 32;
+
+    fn ask(&self) {
+        self.left.store(Self::PATIENCE, Ordering::Relaxed);
+    }
+
+    /// Whether metadata was asked for lately; counts as one batch.
+    pub(crate) fn lately(&self) -> bool {
+        let left = self.left.load(Ordering::Relaxed);
+        self.left.store(left.saturating_sub(1), Ordering::Relaxed);
+        left > 0
+    }
+}
+
 /// Samples whose payloads lie in one buffer.
 #[pyclass(frozen, module = "dataset_rt._native")]
 pub(crate) struct NativeBatch {
     shared: Arc<Shared>,
+    asked: Arc<Asked>,
     samples: Vec<SampleRef>,
+    /// The metadata, where it was gathered ahead, until it is handed out.
+    columns: GilCell<Option<BlockColumns>>,
     buffer: Py<PyBytes>,
     offsets: Vec<i64>,
     source: PyOnceLock<Py<SampleSource>>,
@@ -47,13 +75,15 @@ impl NativeBatch {
     pub(crate) fn new(
         py: Python<'_>,
         shared: Arc<Shared>,
-        samples: Vec<SampleRef>,
-        payloads: BatchPayloads,
+        block: Block<BatchPayloads>,
+        asked: Arc<Asked>,
     ) -> PyResult<Self> {
-        let (buffer, offsets) = payloads.finish(py)?;
+        let (buffer, offsets) = block.buffers.finish(py)?;
         Ok(Self {
             shared,
-            samples,
+            asked,
+            samples: block.samples,
+            columns: GilCell::new(block.columns),
             buffer,
             offsets,
             source: PyOnceLock::new(),
@@ -150,9 +180,14 @@ impl NativeBatch {
     }
 
     fn metadata(&self, py: Python<'_>) -> PyResult<NativeTable> {
-        let gathered = py
-            .detach(|| self.shared.dataset.export_samples(&self.samples))
-            .into_py(py)?;
+        self.asked.ask();
+        let dataset = &self.shared.dataset;
+        let columns = self.columns.borrow(py)?.take();
+        let gathered = match columns {
+            Some(columns) => dataset.export_columns(columns),
+            None => py.detach(|| dataset.export_samples(&self.samples)),
+        };
+        let gathered = gathered.into_py(py)?;
         Ok(NativeTable::single(gathered))
     }
 }

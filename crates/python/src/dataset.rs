@@ -178,7 +178,12 @@ impl NativeDataset {
             window
         };
         let stream = self.dataset().blocks(window, BlockSizing::Exact(size));
-        Ok(NativeBatchIterator::new(self.shared.clone(), stream, size))
+        Ok(NativeBatchIterator::new(
+            py,
+            self.shared.clone(),
+            stream,
+            size,
+        ))
     }
 
     fn update(
@@ -249,7 +254,7 @@ impl NativeDataset {
             let (_, error) = block.errors.swap_remove(0);
             return Err(to_py(py, error));
         }
-        NativeBatch::new(py, self.shared.clone(), block.samples, block.buffers)
+        NativeBatch::new(py, self.shared.clone(), block, Arc::default())
     }
 
     fn cursor(&self) -> (u64, Option<u64>, u32) {

@@ -1,21 +1,21 @@
 //! Iterators over one window: samples one by one, or batches.
 //!
-//! The lock of an iterator is never held while this thread waits or while code of the user may run (signal
+//! The state of an iterator is never borrowed while this thread waits or while code of the user may run (signal
 //! handlers, finalisers): another thread of the interpreter may want the same iterator at that moment.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use dataset_rt_runtime::{Block, BlockStream, Poll, SampleRef};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 
-use crate::batch::NativeBatch;
+use crate::batch::{Asked, NativeBatch};
 use crate::dataset::Shared;
 use crate::error::{CallError, to_py};
+use crate::gil_cell::GilCell;
 use crate::interrupt::SIGNAL_INTERVAL;
 use crate::metadata::{BlockMetadata, SampleSource};
-use crate::payload::{BatchPayloads, SamplePayloads, release_abandoned};
+use crate::payload::{BatchPayloads, SamplePayloads, keep_freed_memory, release_abandoned};
 use crate::sample::CachedSample;
 
 /// Refuses pickling, with what to do instead.
@@ -28,7 +28,7 @@ fn refuse_pickling() -> PyErr {
 
 /// In blocks that come with their metadata, one sample in so many is delivered without: whether it is asked for it
 /// tells whether gathering is still worth it. The first of a block always is.
-const PROBE: usize = 64;
+const PROBE: usize = 256;
 /// So much of what earlier blocks told is kept with each further block. Consumers that take many samples before they
 /// look at the first one come over as bursts.
 const MEMORY: f32 = 7.0 / 8.0;
@@ -132,7 +132,7 @@ impl Current {
 pub(crate) struct NativeIterator {
     shared: Arc<Shared>,
     source: Py<SampleSource>,
-    state: Mutex<SampleState>,
+    state: GilCell<SampleState>,
 }
 
 impl NativeIterator {
@@ -141,11 +141,12 @@ impl NativeIterator {
         shared: Arc<Shared>,
         stream: BlockStream<SamplePayloads>,
     ) -> PyResult<Self> {
+        keep_freed_memory(py);
         let source = SampleSource::new(py, shared.vocabulary.clone())?;
         Ok(Self {
             shared,
             source,
-            state: Mutex::new(SampleState {
+            state: GilCell::new(SampleState {
                 stream,
                 current: None,
                 bare: 0.0,
@@ -175,10 +176,6 @@ impl NativeIterator {
     }
 }
 
-fn poisoned<T>(_: T) -> PyErr {
-    pyo3::exceptions::PyRuntimeError::new_err("the iterator broke in an earlier call")
-}
-
 #[pymethods]
 impl NativeIterator {
     fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -187,7 +184,7 @@ impl NativeIterator {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<CachedSample>> {
         loop {
-            let mut state = self.state.lock_py_attached(py).map_err(poisoned)?;
+            let mut state = self.state.borrow(py)?;
             match state.step(py, self.source.get()) {
                 Step::Sample {
                     data,
@@ -208,8 +205,8 @@ impl NativeIterator {
                 .poll(&mut |lengths| Ok::<_, CallError>(SamplePayloads::allocate(py, lengths)?))
                 .map_err(|error| error.into_py(py))?;
             match poll {
-                Poll::Ready(block) => {
-                    let columns = block.columns.clone();
+                Poll::Ready(mut block) => {
+                    let columns = block.columns.take();
                     let vocabulary = || self.shared.vocabulary.clone();
                     let metadata = columns
                         .map(|columns| BlockMetadata::new(py, vocabulary(), columns))
@@ -235,7 +232,7 @@ impl NativeIterator {
 
     #[getter]
     fn remaining(&self, py: Python<'_>) -> PyResult<u64> {
-        let state = self.state.lock_py_attached(py).map_err(poisoned)?;
+        let state = self.state.borrow(py)?;
         let current = state.current.as_ref();
         let held = current.map_or(0, |current| current.block.samples.len() - current.next);
         Ok(state.stream.remaining() + held as u64)
@@ -263,19 +260,23 @@ impl NativeIterator {
 pub(crate) struct NativeBatchIterator {
     shared: Arc<Shared>,
     batch_size: u64,
-    stream: Mutex<BlockStream<BatchPayloads>>,
+    asked: Arc<Asked>,
+    stream: GilCell<BlockStream<BatchPayloads>>,
 }
 
 impl NativeBatchIterator {
     pub(crate) fn new(
+        py: Python<'_>,
         shared: Arc<Shared>,
         stream: BlockStream<BatchPayloads>,
         batch_size: u64,
     ) -> Self {
+        keep_freed_memory(py);
         Self {
             shared,
             batch_size,
-            stream: Mutex::new(stream),
+            asked: Arc::default(),
+            stream: GilCell::new(stream),
         }
     }
 }
@@ -288,7 +289,8 @@ impl NativeBatchIterator {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<NativeBatch>> {
         loop {
-            let mut stream = self.stream.lock_py_attached(py).map_err(poisoned)?;
+            let mut stream = self.stream.borrow(py)?;
+            stream.want_columns(self.asked.lately());
             let poll = stream
                 .poll(&mut |lengths| Ok::<_, CallError>(BatchPayloads::allocate(py, lengths)?))
                 .map_err(|error| error.into_py(py))?;
@@ -300,8 +302,8 @@ impl NativeBatchIterator {
                         let (_, error) = block.errors.swap_remove(0);
                         return Err(to_py(py, error));
                     }
-                    let batch =
-                        NativeBatch::new(py, self.shared.clone(), block.samples, block.buffers)?;
+                    let asked = self.asked.clone();
+                    let batch = NativeBatch::new(py, self.shared.clone(), block, asked)?;
                     return Ok(Some(batch));
                 }
                 Poll::Done => return Ok(None),
@@ -314,7 +316,7 @@ impl NativeBatchIterator {
     }
 
     fn __length_hint__(&self, py: Python<'_>) -> PyResult<u64> {
-        let stream = self.stream.lock_py_attached(py).map_err(poisoned)?;
+        let stream = self.stream.borrow(py)?;
         Ok(stream.remaining().div_ceil(self.batch_size))
     }
 

@@ -9,6 +9,7 @@ mod dataset;
 mod ending;
 mod entries;
 mod error;
+mod gil_cell;
 mod interrupt;
 mod iter;
 mod metadata;

@@ -121,7 +121,7 @@ impl Vocabulary {
 #[pyclass(frozen, module = "dataset_rt._native")]
 pub(crate) struct BlockMetadata {
     vocabulary: Arc<Vocabulary>,
-    columns: Arc<BlockColumns>,
+    columns: BlockColumns,
     /// The different texts of each column, where they are few.
     texts: Vec<Vec<PyOnceLock<Py<PyString>>>>,
 }
@@ -130,7 +130,7 @@ impl BlockMetadata {
     pub(crate) fn new(
         py: Python<'_>,
         vocabulary: Arc<Vocabulary>,
-        columns: Arc<BlockColumns>,
+        columns: BlockColumns,
     ) -> PyResult<Py<Self>> {
         let texts = columns
             .distinct_texts()

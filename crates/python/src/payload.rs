@@ -5,7 +5,7 @@
 //! list that the next call from Python empties.
 
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use dataset_rt_runtime::PayloadBuffers;
 use pyo3::exceptions::PyOverflowError;
@@ -78,6 +78,23 @@ pub(crate) fn uninitialised_bytes(
         None => Err(PyErr::fetch(py)),
     }
 }
+
+/// Has the C library keep freed payload memory for the next payloads.
+///
+/// The GNU library gives memory at the end of the heap back to the system whenever more than 128 KiB of it are free,
+/// and serves larger requests by maps of their own: then each block of large payloads meets its pages anew, which
+/// costs several times as much as copying into them. It raises both bounds by itself once a large request was freed.
+/// So one is made, without touching its memory. Other C libraries are left as they are.
+pub(crate) fn keep_freed_memory(py: Python<'_>) {
+    static ASKED: AtomicBool = AtomicBool::new(false);
+    if !ASKED.swap(true, Ordering::Relaxed) {
+        // Without memory for it all stays as it was.
+        drop(uninitialised_bytes(py, LARGE_REQUEST));
+    }
+}
+
+/// More than the payloads that are in flight while all is in memory. Freed memory is kept up to twice as much.
+const LARGE_REQUEST: usize = 16 << 20;
 
 /// One `bytes` object per payload of a block.
 pub(crate) struct SamplePayloads {

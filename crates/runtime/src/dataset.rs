@@ -14,8 +14,8 @@ use crate::files::steady;
 use crate::mapped;
 use crate::pool::Pool;
 use crate::reader::{
-    BlockSizing, BlockStream, Cache, CacheOptions, Loaded, MAX_BLOCK_BYTES, MAX_BLOCK_SAMPLES,
-    Order, PayloadBuffers, ReadPlan, Source, Stream, verify,
+    BlockColumns, BlockSizing, BlockStream, Cache, CacheOptions, Loaded, MAX_BLOCK_BYTES,
+    MAX_BLOCK_SAMPLES, Order, PayloadBuffers, ReadPlan, Source, Stream, verify,
 };
 use crate::sampler::{Mode, POSITIONS, Sampler, SamplerConfig};
 
@@ -428,6 +428,14 @@ impl Dataset {
         export::samples(&self.loaded, samples)
     }
 
+    /// The same for a block that came with its columns.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] only.
+    pub fn export_columns(&self, columns: BlockColumns) -> Result<RecordBatch> {
+        export::columns(&self.loaded, columns)
+    }
+
     /// A stream over a window.
     pub fn blocks<B: PayloadBuffers>(&self, window: Window, sizing: BlockSizing) -> BlockStream<B> {
         let positions = window.start..window.start + window.len;
@@ -463,6 +471,7 @@ impl Dataset {
         let source = Arc::new(Source {
             loaded: self.loaded.clone(),
             order,
+            numbers_texts: sizing == BlockSizing::Samples,
         });
         let prefetch_size = self.options.prefetch_size;
         BlockStream::new(Stream::new(

@@ -21,7 +21,7 @@ use crate::cancel::{Cancel, PROBE_INTERVAL};
 use crate::error::{Error, Result};
 use crate::mapped;
 use crate::pool::Pool;
-use crate::reader::{GatheredColumn, GatheredColumns, Loaded, Values};
+use crate::reader::{BlockColumns, GatheredColumn, GatheredColumns, Loaded, Values};
 
 /// Rows of an exported batch.
 const BATCH_ROWS: u64 = 65_536;
@@ -316,6 +316,11 @@ fn push_run(
 /// The fields of some samples.
 pub(crate) fn samples(loaded: &Loaded, samples: &[SampleRef]) -> Result<RecordBatch> {
     GatheredColumns::gather(loaded, samples)?.into_batch(loaded.fields())
+}
+
+/// The fields that were gathered with a block.
+pub(crate) fn columns(loaded: &Loaded, columns: BlockColumns) -> Result<RecordBatch> {
+    columns.into_columns().into_batch(loaded.fields())
 }
 
 impl GatheredColumns {

@@ -137,6 +137,10 @@ impl Region {
         }
     }
 
+    pub(crate) fn is_mapped(&self) -> bool {
+        matches!(self.bytes, Bytes::Map(_))
+    }
+
     /// Checks the blocks that a range touches.
     #[inline]
     pub(crate) fn check(&self, range: Range<u64>) -> Result<()> {

@@ -284,7 +284,7 @@ fn blocks_bring_their_metadata_when_it_is_wanted() {
         stream.want_columns(true);
         let mut seen = 0;
         while let Some(block) = next(&mut stream) {
-            let gathered = block.columns.clone().unwrap();
+            let gathered = block.columns.as_ref().unwrap();
             for (row, sample) in block.samples.iter().enumerate() {
                 let cache = &dataset.caches()[sample.cache as usize];
                 for field in 0..4 {

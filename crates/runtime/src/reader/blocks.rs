@@ -5,8 +5,8 @@
 //! the front block itself when nobody has and it is a matter of memory alone; what may have to wait for a disk is for
 //! the workers, since a consumer that hangs in a read can't look for signals. No task waits for another.
 //!
-//! How many blocks are in flight adapts: few while the consumer finds its blocks ready (memory stays warm in the
-//! processor's cache), up to the limit once the consumer has had to wait for slow storage or comes in bursts.
+//! How many blocks are in flight adapts: few while the consumer finds its blocks ready or in memory (which then stays
+//! warm in the processor's cache), up to the limit once the consumer has had to wait for slow storage.
 
 use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
@@ -32,7 +32,7 @@ pub const MAX_PREFETCH_BYTES: u64 = 64 << 20;
 pub const MAX_BLOCK_SAMPLES: u64 = 512;
 /// Payload bytes that an adaptive block aims at.
 pub const MAX_BLOCK_BYTES: u64 = 1 << 20;
-/// A consumer that slept this long would have been served by more blocks in flight.
+/// A consumer that slept this long for a disk would have been served by more blocks in flight.
 const STARVED: Duration = Duration::from_millis(1);
 /// So many blocks delivered without a sleep, and fewer are kept in flight again.
 const CALM_BLOCKS: u32 = 1024;
@@ -177,13 +177,12 @@ impl<S: BlockSource, B: PayloadBuffers> Shared<S, B> {
                 (number, Stage::Ready(Filled { work, buffers }))
             }
         };
-        let bytes = match &stage {
-            Stage::Planned(work) => Some(
-                S::lengths(work)
-                    .iter()
-                    .map(|&len| u64::from(len))
-                    .sum::<u64>(),
-            ),
+        let planned = match &stage {
+            Stage::Planned(work) => {
+                let lengths = S::lengths(work).iter();
+                let bytes = lengths.map(|&len| u64::from(len)).sum::<u64>();
+                Some((bytes, !S::is_resident(work)))
+            }
             _ => None,
         };
         let mut state = self.lock();
@@ -202,7 +201,10 @@ impl<S: BlockSource, B: PayloadBuffers> Shared<S, B> {
             .find(|entry| entry.number == number)
         {
             entry.stage = stage;
-            entry.bytes = bytes.unwrap_or(entry.bytes);
+            if let Some((bytes, is_cold)) = planned {
+                entry.bytes = bytes;
+                state.cold = is_cold;
+            }
         }
         let wake = is_front && state.waiting > 0;
         drop(state);
@@ -299,6 +301,7 @@ impl<S: BlockSource, B: PayloadBuffers> Stream<S, B> {
             },
             depth: min_depth,
             calm: 0,
+            cold: false,
             allocated: 0,
             jobs: 0,
             waiting: 0,
@@ -525,7 +528,8 @@ impl<S: BlockSource, B: PayloadBuffers> StreamWaiter<S, B> {
             state.waiting -= 1;
             slept += now.elapsed();
         }
-        if slept >= STARVED {
+        // What waits for a processor is not served by more blocks in flight: they would only leave its cache.
+        if slept >= STARVED && state.cold {
             state.depth = (state.depth * 2).min(shared.max_depth);
             state.calm = 0;
         }

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 
 use super::loaded::Loaded;
 use super::metadata::Metadata;
+use super::scattered::Scattered;
 
 /// Spans whose values are asked for before they are copied.
 const AHEAD: usize = 16;
@@ -87,6 +88,11 @@ impl GatheredColumns {
 
     /// Copies the metadata of samples that exist.
     pub(crate) fn gather(loaded: &Loaded, samples: &[SampleRef]) -> Result<Self> {
+        if let Some(scattered) = Scattered::of(loaded, samples)?
+            && let Some(found) = scattered.gather(loaded)?
+        {
+            return Ok(found);
+        }
         Self::of_spans(loaded, &spans(loaded, samples)?, samples.len())
     }
 
@@ -420,7 +426,7 @@ pub(crate) fn unknown_type(field_type: FieldType) -> Error {
     Error::Internal(format!("fields of type {} are not read", field_type.name()))
 }
 
-fn end_of(bytes: &[u8]) -> i64 {
+pub(super) fn end_of(bytes: &[u8]) -> i64 {
     end_of_len(bytes.len())
 }
 

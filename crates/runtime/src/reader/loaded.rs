@@ -19,7 +19,7 @@ use super::record::{Record, of_sample};
 use super::stream::Work;
 
 /// Index entries asked for before they are needed.
-const AHEAD: usize = 24;
+const AHEAD: usize = 64;
 /// Records that are looked up in the page cache for a block, and when many blocks in a row were resident.
 const PROBES: usize = 4;
 const PROBES_WHEN_WARM: usize = 1;

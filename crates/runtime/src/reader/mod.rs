@@ -10,6 +10,7 @@ mod lru;
 mod metadata;
 mod problem;
 mod record;
+mod scattered;
 mod shards;
 mod slots;
 mod stream;

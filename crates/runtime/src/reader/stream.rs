@@ -27,7 +27,7 @@ pub struct Block<B> {
     /// The samples that can't be read, by their place in the block, ascending.
     pub errors: Vec<(u32, Error)>,
     /// The metadata of all samples, when it was wanted and could be read whole.
-    pub columns: Option<Arc<BlockColumns>>,
+    pub columns: Option<BlockColumns>,
 }
 
 /// A block between planning and delivery.
@@ -40,7 +40,7 @@ pub(crate) struct Work {
     pub(crate) errors: Vec<(u32, Error)>,
     pub(crate) resident: bool,
     pub(crate) wants_columns: bool,
-    pub(crate) columns: Option<Arc<BlockColumns>>,
+    pub(crate) columns: Option<BlockColumns>,
 }
 
 impl Work {
@@ -74,6 +74,8 @@ pub(crate) enum Order {
 pub(crate) struct Source {
     pub(crate) loaded: Arc<Loaded>,
     pub(crate) order: Order,
+    /// Whether gathered texts are numbered, for consumers that make an object of each.
+    pub(crate) numbers_texts: bool,
 }
 
 impl BlockSource for Source {
@@ -128,6 +130,11 @@ impl BlockSource for Source {
 
     fn fill(&self, work: &mut Work, buffers: &mut dyn PayloadBuffers, stop: &AtomicBool) {
         self.loaded.fill(work, buffers, Some(stop));
+        if self.numbers_texts
+            && let Some(columns) = &mut work.columns
+        {
+            columns.number_texts();
+        }
     }
 
     fn fail(&self, work: &mut Work, message: &str) {
@@ -160,7 +167,7 @@ impl Loaded {
         if work.wants_columns {
             // Metadata that can't be read is an error of whoever asks for it, sample by sample.
             let columns = GatheredColumns::gather(self, samples).ok();
-            work.columns = columns.map(|columns| Arc::new(BlockColumns::new(columns)));
+            work.columns = columns.map(BlockColumns::new);
         }
     }
 }

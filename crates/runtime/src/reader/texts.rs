@@ -17,21 +17,31 @@ const EMPTY: u8 = u8::MAX;
 #[derive(Debug)]
 pub struct BlockColumns {
     columns: GatheredColumns,
-    /// By column; empty for columns that are not numbered.
+    /// By column, or none; empty for columns that are not numbered.
     texts: Vec<TextNumbers>,
 }
 
 impl BlockColumns {
+    /// No text is numbered yet.
     pub(crate) fn new(columns: GatheredColumns) -> Self {
-        let texts = columns.columns.iter();
-        let texts = texts.map(|column| match &column.values {
+        Self {
+            columns,
+            texts: Vec::new(),
+        }
+    }
+
+    /// Numbers the texts of all columns that have few.
+    pub(crate) fn number_texts(&mut self) {
+        let columns = self.columns.columns.iter();
+        let texts = columns.map(|column| match &column.values {
             Values::Utf8 { ends, bytes } => TextNumbers::of(ends, bytes).unwrap_or_default(),
             _ => TextNumbers::default(),
         });
-        Self {
-            texts: texts.collect(),
-            columns,
-        }
+        self.texts = texts.collect();
+    }
+
+    pub(crate) fn into_columns(self) -> GatheredColumns {
+        self.columns
     }
 
     /// For each column how many different texts it has, 0 when that was not found out.

@@ -75,6 +75,8 @@ pub(super) struct State<W, B> {
     /// Blocks kept in flight now.
     pub(super) depth: usize,
     pub(super) calm: u32,
+    /// The last block that was planned was not in memory.
+    pub(super) cold: bool,
     /// Bytes of blocks that have memory.
     pub(super) allocated: u64,
     /// Tasks in the pool's queue or running.
