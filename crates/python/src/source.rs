@@ -55,6 +55,8 @@ impl SourcePayloads {
     /// No payloads; `packed` is memory to use.
     fn new(mut packed: Vec<u8>) -> Self {
         packed.clear();
+        // At once: growing would copy. Memory that is not used costs nothing.
+        packed.reserve(MAX_BLOCK_BYTES + MAX_COPIED + RECORD_ALIGNMENT);
         Self {
             slots: Vec::with_capacity(MAX_BLOCK_SAMPLES),
             packed,

@@ -16,7 +16,12 @@ pub(crate) struct OutFile {
     file: File,
     path: PathBuf,
     len: u64,
+    /// So many of them are on their way to the disk.
+    begun: u64,
 }
+
+/// The disk is set to work whenever so many bytes wait, so that the sync at the end has little left to wait for.
+const BEGIN_EVERY: u64 = 8 << 20;
 
 impl OutFile {
     /// Makes the file; an existing one, or a link in its place, is an error.
@@ -30,7 +35,12 @@ impl OutFile {
         })
         .map_err(|source| refused("create", &path, None, source))?;
         record(Change::CreateFile { path: &path });
-        Ok(Self { file, path, len: 0 })
+        Ok(Self {
+            file,
+            path,
+            len: 0,
+            begun: 0,
+        })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -53,6 +63,10 @@ impl OutFile {
             self.record_write(rest, written, self.len);
             rest = rest.get(written..).unwrap_or_default();
             self.len += written as u64;
+        }
+        if self.len - self.begun >= BEGIN_EVERY {
+            begin_writing(&self.file, self.begun, self.len - self.begun);
+            self.begun = self.len;
         }
         Ok(())
     }
@@ -100,6 +114,23 @@ impl OutFile {
         Ok(())
     }
 }
+
+/// Has the system begin to write a range to the disk, without waiting for it. What goes wrong is told by the sync that
+/// follows: this call takes no error away from it, since it does not wait.
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code)] // The one system call that rustix has no function for.
+fn begin_writing(file: &File, offset: u64, len: u64) {
+    use std::os::fd::AsRawFd;
+    if let (Ok(offset), Ok(len)) = (offset.try_into(), len.try_into()) {
+        // SAFETY: the descriptor is open; the call touches no memory of ours.
+        let _ = unsafe {
+            libc::sync_file_range(file.as_raw_fd(), offset, len, libc::SYNC_FILE_RANGE_WRITE)
+        };
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn begin_writing(_: &File, _: u64, _: u64) {}
 
 /// A write that takes no byte would be repeated for ever.
 pub(super) fn some_progress(written: usize) -> io::Result<usize> {

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 /// Buffers kept, and the largest that is worth keeping.
-const KEPT: usize = 8;
+const KEPT: usize = 32;
 const KEPT_BYTES: usize = 4 << 20;
 
 /// Buffers that nobody uses at the moment. The last one back is the first one out, since it is still in a cache.
