@@ -303,7 +303,7 @@ const GIVE_WAYS: usize = 4;
 /// again in vain, a bounded number of times.)
 static OPENERS: AtomicUsize = AtomicUsize::new(0);
 /// How often opening a file is tried again while others open theirs.
-const OPENINGS: u32 = 8;
+const OPENINGS: u32 = 16;
 
 /// Opens a file, on the way to which folders are held open as well. Threads that do so at the same time can take the
 /// last descriptors from each other, so that none gets to its file: each lets go of all it has and tries again, after
@@ -323,7 +323,7 @@ fn among_openers<T>(open: impl Fn() -> Result<T>) -> Result<T> {
             Err(error) if error.is_out_of_descriptors() && !alone => {
                 alone = OPENERS.load(Ordering::Relaxed) == 1;
                 let place = u32::try_from(opener.0).unwrap_or(u32::MAX);
-                let wait = Duration::from_micros(50) * (1 + place.min(8)) * (1 + attempt);
+                let wait = Duration::from_micros(100) * (1 + place.min(8)) * (1 + attempt);
                 std::thread::sleep(wait);
             }
             outcome => return outcome,
