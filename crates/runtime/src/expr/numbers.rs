@@ -27,6 +27,9 @@ pub struct Numbers<'a> {
     pub null: NullNumber,
 }
 
+/// Values that are shown at once.
+const BLOCK: usize = 2048;
+
 impl Numbers<'_> {
     /// Number of rows.
     pub fn len(&self) -> usize {
@@ -49,49 +52,61 @@ impl Numbers<'_> {
         allowed: impl Fn(f64) -> bool,
         rule: &str,
     ) -> Result<Vec<f64>> {
-        self.visited(null, allowed, rule, |_| ())
+        let mut values = with_room(self.len());
+        self.each_filled_block(null, allowed, rule, |block| values.extend_from_slice(block))?;
+        Ok(values)
     }
 
-    /// As [`checked`](Self::checked), and shows all of the values to `visit`, block by block while they are in the cache.
-    pub(super) fn visited(
+    /// A function of each value, of `null` for nulls, which must have been checked before; block by block, each of which
+    /// the function appends.
+    pub(super) fn mapped(
+        &self,
+        null: f64,
+        mut append: impl FnMut(&[f64], &mut Vec<f64>),
+    ) -> Result<Vec<f64>> {
+        let mut out = with_room(self.len());
+        self.each_filled_block(null, |_| true, "", |block| append(block, &mut out))?;
+        Ok(out)
+    }
+
+    /// Shows all values, `null` for nulls, block by block while they are in the cache, after a check of each.
+    ///
+    /// # Errors
+    /// As [`checked`](Self::checked).
+    pub(super) fn each_filled_block(
         &self,
         null: f64,
         allowed: impl Fn(f64) -> bool,
         rule: &str,
         mut visit: impl FnMut(&[f64]),
-    ) -> Result<Vec<f64>> {
-        const BLOCK: usize = 2048;
-        let mut values = with_room(self.len());
+    ) -> Result<()> {
+        let mut filled = Vec::new();
+        let mut before = 0;
         for chunk in &self.chunks {
             for (number, block) in chunk.values.chunks(BLOCK).enumerate() {
-                let before = values.len();
-                match chunk.validity {
-                    None => {
-                        values.extend_from_slice(block);
-                        if !block.iter().fold(true, |all, &value| all & allowed(value)) {
-                            let row = block.iter().position(|&value| !allowed(value));
-                            return Err(self.not_allowed(before, row, block, rule));
+                let mut shown = block;
+                if let Some(validity) = chunk.validity {
+                    filled.clear();
+                    for (row, &value) in block.iter().enumerate() {
+                        let is_there = validity.get(number * BLOCK + row);
+                        if !is_there && self.null == NullNumber::Error {
+                            return Err(self.missing(before + row));
                         }
-                    }
-                    Some(validity) => {
-                        for (row, &value) in block.iter().enumerate() {
-                            if !validity.get(number * BLOCK + row) {
-                                if self.null == NullNumber::Error {
-                                    return Err(self.missing(before + row));
-                                }
-                                values.push(null);
-                            } else if allowed(value) {
-                                values.push(value);
-                            } else {
-                                return Err(self.not_allowed(before, Some(row), block, rule));
-                            }
+                        if is_there && !allowed(value) {
+                            return Err(self.not_allowed(before, Some(row), block, rule));
                         }
+                        filled.push(if is_there { value } else { null });
                     }
+                    shown = &filled;
+                } else if !all_of(block, &allowed) {
+                    let row = block.iter().position(|&value| !allowed(value));
+                    return Err(self.not_allowed(before, row, block, rule));
                 }
-                visit(values.get(before..).unwrap_or_default());
+                visit(shown);
+                before += block.len();
             }
         }
-        Ok(values)
+        Ok(())
     }
 
     /// Shows the values that are there, block by block, after a check of each.
@@ -104,7 +119,6 @@ impl Numbers<'_> {
         rule: &str,
         mut visit: impl FnMut(&[f64]),
     ) -> Result<()> {
-        const BLOCK: usize = 2048;
         let mut there = Vec::new();
         let mut before = 0;
         for chunk in &self.chunks {
@@ -121,7 +135,7 @@ impl Numbers<'_> {
                     there.extend(rows.filter(|(row, _)| valid(*row)).map(|(_, value)| *value));
                     shown = &there;
                 }
-                if !shown.iter().fold(true, |all, &value| all & allowed(value)) {
+                if !all_of(shown, &allowed) {
                     let wrong = |row: &usize| valid(*row) && !allowed(block[*row]);
                     let row = (0..block.len()).find(wrong);
                     return Err(self.not_allowed(before, row, block, rule));
@@ -154,6 +168,14 @@ impl Numbers<'_> {
         );
         refused(self.name, Some(row), message)
     }
+}
+
+/// Whether all values are allowed. Counts in words as wide as the values, which become vector instructions; so would not
+/// truth values.
+#[inline(always)]
+pub(super) fn all_of(values: &[f64], allowed: impl Fn(f64) -> bool) -> bool {
+    let wrong = |wrong: u64, &value: &f64| wrong | u64::from(!allowed(value));
+    values.iter().fold(0, wrong) == 0
 }
 
 /// Calls `visit` with each value and the code of its group; 0 where all rows are one group.
@@ -203,6 +225,27 @@ pub(super) fn block_sum(block: &[f64], of: impl Fn(f64) -> f64) -> f64 {
         }
     }
     lanes.iter().sum::<f64>() + rest.iter().map(|&value| of(value)).sum::<f64>()
+}
+
+/// The sums of a function of a few values and of its squares.
+#[inline(always)]
+pub(super) fn block_sums(block: &[f64], of: impl Fn(f64) -> f64) -> (f64, f64) {
+    const LANES: usize = 8;
+    let (rows, rest) = block.as_chunks::<LANES>();
+    let (mut sums, mut squares) = ([0.0; LANES], [0.0; LANES]);
+    for row in rows {
+        for ((sum, square), &value) in sums.iter_mut().zip(&mut squares).zip(row) {
+            let value = of(value);
+            *sum += value;
+            *square += value * value;
+        }
+    }
+    let of_rest = |(sum, squares), &value| {
+        let value = of(value);
+        (sum + value, squares + value * value)
+    };
+    rest.iter()
+        .fold((sums.iter().sum(), squares.iter().sum()), of_rest)
 }
 
 /// A function of each value of a chunk, nulls too.

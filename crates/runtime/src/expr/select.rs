@@ -1,23 +1,30 @@
 //! The largest values of a column, without a sort.
 
 use super::codes::Codes;
+use super::numbers::{Numbers, all_of};
+use crate::error::Result;
 
-/// 1 for the rows of the largest values of each group, 0 for the others and for NaN. `kept` says how many of how many
-/// rows with a value; of equal values the first rows come first.
+/// 1 for the rows of the largest values, 0 for the others and for NaN, which nulls are here. `kept` says how many of how
+/// many rows with a value; of equal values the first rows come first.
 pub(super) fn largest(
+    column: &Numbers<'_>,
+    rule: &str,
+    kept: impl Fn(usize) -> usize,
+) -> Result<Vec<f64>> {
+    let mut counts = Counts::new();
+    let is_number = |value: f64| !value.is_nan();
+    column.each_filled_block(f64::NAN, is_number, rule, |block| counts.add(block))?;
+    let there = counts.rows();
+    let mut cut = counts.cut(column, kept(there).min(there))?;
+    column.mapped(f64::NAN, |block, out| cut.mark_block(block, out))
+}
+
+/// The same for each group.
+pub(super) fn largest_of_groups(
     mut values: Vec<f64>,
-    groups: Option<&Codes>,
-    counts: &Counts,
+    groups: &Codes,
     kept: impl Fn(usize) -> usize,
 ) -> Vec<f64> {
-    let Some(groups) = groups else {
-        let there = counts.rows();
-        let mut cut = counts.cut(&values, kept(there).min(there));
-        for value in &mut values {
-            *value = cut.mark(*value);
-        }
-        return values;
-    };
     let mut cuts: Vec<Cut> = ByGroup::new(&values, groups)
         .each()
         .map(|keys| {
@@ -78,15 +85,20 @@ fn ordered(value: f64) -> u64 {
     bits ^ flip
 }
 
+/// The float of [`ordered`].
+fn value_of(key: u64) -> f64 {
+    f64::from_bits(if key >> 63 == 1 { key ^ 1 << 63 } else { !key })
+}
+
 /// Everything above a value is in, and the first few that are equal to it.
 struct Cut {
-    at: u64,
+    at: f64,
     ties: usize,
 }
 
 impl Cut {
     const NOTHING: Self = Self {
-        at: u64::MAX,
+        at: f64::INFINITY,
         ties: 0,
     };
 
@@ -97,16 +109,29 @@ impl Cut {
         };
         let (_, &mut at, above) = keys.select_nth_unstable(index);
         Self {
-            at,
+            at: value_of(at),
             ties: kept - above.iter().filter(|&&key| key > at).count(),
+        }
+    }
+
+    /// Marks of some values. Ties are few, so that most blocks have none and become vector instructions.
+    fn mark_block(&mut self, values: &[f64], out: &mut Vec<f64>) {
+        let at = self.at;
+        if all_of(values, |value| value != at) {
+            out.extend(
+                values
+                    .iter()
+                    .map(|&value| if value > at { 1.0 } else { 0.0 }),
+            );
+        } else {
+            out.extend(values.iter().map(|&value| self.mark(value)));
         }
     }
 
     #[inline(always)]
     fn mark(&mut self, value: f64) -> f64 {
-        let key = ordered(value);
-        let mut marked = (key > self.at) & !value.is_nan();
-        if key == self.at && self.ties > 0 {
+        let mut marked = value > self.at;
+        if value == self.at && self.ties > 0 {
             self.ties -= 1;
             marked = true;
         }
@@ -115,17 +140,17 @@ impl Cut {
 }
 
 /// How many values there are by the upper bits of their keys, so that few are left to choose from.
-pub(super) struct Counts(Vec<u32>);
+struct Counts(Vec<u32>);
 
 impl Counts {
     const SHIFT: u32 = 64 - 14;
 
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         Self(vec![0; 1 << (64 - Self::SHIFT)])
     }
 
     /// Counts all but NaN.
-    pub(super) fn add(&mut self, values: &[f64]) {
+    fn add(&mut self, values: &[f64]) {
         for &value in values.iter().filter(|value| !value.is_nan()) {
             self.0[Self::bucket(ordered(value))] += 1;
         }
@@ -141,9 +166,9 @@ impl Counts {
     }
 
     /// The cut of the values that were counted.
-    fn cut(&self, values: &[f64], kept: usize) -> Cut {
+    fn cut(&self, column: &Numbers<'_>, kept: usize) -> Result<Cut> {
         if kept == 0 {
-            return Cut::NOTHING;
+            return Ok(Cut::NOTHING);
         }
         let mut above = 0;
         let mut bucket = self.0.len();
@@ -153,9 +178,16 @@ impl Counts {
         }
         let size = self.0[bucket] as usize;
         let mut inside = Vec::with_capacity(size);
-        let there = values.iter().filter(|value| !value.is_nan());
-        let keys = there.map(|&value| ordered(value));
-        inside.extend(keys.filter(|&key| Self::bucket(key) == bucket));
-        Cut::of_few(&mut inside, kept - (above - size))
+        column.each_filled_block(
+            f64::NAN,
+            |_| true,
+            "",
+            |block| {
+                let there = block.iter().filter(|value| !value.is_nan());
+                let keys = there.map(|&value| ordered(value));
+                inside.extend(keys.filter(|&key| Self::bucket(key) == bucket));
+            },
+        )?;
+        Ok(Cut::of_few(&mut inside, kept - (above - size)))
     }
 }

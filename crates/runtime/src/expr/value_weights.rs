@@ -2,9 +2,9 @@
 
 use super::classes::Classes;
 use super::codes::Codes;
-use super::numbers::{Numbers, block_sum, each_mut, fold, mapped, sums};
+use super::numbers::{Numbers, block_sums, each_mut, fold, mapped, sums};
 use super::refused;
-use super::select::{Counts, largest};
+use super::select::{largest, largest_of_groups};
 use crate::error::{Error, Result};
 
 /// Weights brought to mean 1 over the rows whose weight is above 0.
@@ -12,54 +12,109 @@ use crate::error::{Error, Result};
 /// # Errors
 /// [`Error::Table`] for a weight that is negative or not finite, or vanishes beside the others.
 pub fn normalize_weight(weight: &Numbers<'_>, groups: Option<&Codes>) -> Result<Vec<f64>> {
-    // One group needs no second look at the values.
-    let (mut total, mut count) = (0.0, 0.0);
-    let mut values = weight.visited(0.0, is_weight, WEIGHT_RULE, |block| {
-        if groups.is_none() {
-            total += block_sum(block, |value| value);
-            count += block_sum(block, |value| if value > 0.0 { 1.0 } else { 0.0 });
+    if groups.is_none() {
+        // The column is read twice rather than copied first.
+        let mut extent = Extent::default();
+        weight.each_filled_block(0.0, is_weight, WEIGHT_RULE, |block| extent.add(block))?;
+        if let Some(mean) = extent.mean() {
+            return weight.mapped(0.0, |block, out| {
+                // Where all are 0 the mean is 0 / 0.
+                let scaled = |&value: &f64| if value == 0.0 { 0.0 } else { value / mean };
+                out.extend(block.iter().map(scaled));
+            });
         }
-    })?;
-    let means = if groups.is_none() && total.is_finite() {
-        vec![total / count]
-    } else {
-        let mut means = finite_sums(&mut values, groups);
-        for (mean, count) in means.iter_mut().zip(counts_above_zero(&values, groups)) {
-            *mean /= count as f64;
-        }
-        means
-    };
-    let mut all = true;
-    // No branch for zeros, which may be anywhere; where all are 0 the mean is 0 / 0.
-    #[allow(clippy::manual_range_contains, reason = "its `&&` is a branch")]
-    let mut scale = |value: &mut f64, mean: f64| {
-        let scaled = *value / mean;
-        let zero = *value == 0.0;
-        all &= zero | ((scaled >= f64::MIN_POSITIVE) & (scaled <= f64::MAX));
-        *value = if zero { 0.0 } else { scaled };
-    };
-    match (groups, means.as_slice()) {
-        (None, &[mean]) => values.iter_mut().for_each(|value| scale(value, mean)),
-        _ => each_mut(&mut values, groups, |value, group| {
-            scale(value, means[group])
-        }),
     }
+    let mut values = weights(weight)?;
+    let zeros = count_zeros(&values);
+    let mut means = finite_sums(&mut values, groups);
+    for (mean, count) in means.iter_mut().zip(counts_above_zero(&values, groups)) {
+        *mean /= count as f64;
+    }
+    let mut all = count_zeros(&values) == zeros;
     if !all {
-        let vanished = values
-            .iter()
-            .position(|value| !(*value == 0.0 || value.is_normal()));
-        let hidden = || {
-            let given = weight
-                .checked(0.0, is_weight, WEIGHT_RULE)
-                .unwrap_or_default();
-            given
-                .iter()
-                .zip(&values)
-                .position(|(&given, &scaled)| given > 0.0 && scaled == 0.0)
-        };
-        return Err(vanishing(vanished.or_else(hidden), weight.name));
+        // What vanished on the way to finite sums.
+        for (value, given) in values.iter_mut().zip(weights(weight)?) {
+            if *value == 0.0 && given > 0.0 {
+                *value = f64::NAN;
+            }
+        }
     }
-    Ok(values)
+    each_mut(&mut values, groups, |value, group| {
+        if *value != 0.0 {
+            *value = marked(*value / means[group], &mut all);
+        }
+    });
+    all_there(values, all, weight.name)
+}
+
+fn count_zeros(values: &[f64]) -> usize {
+    values.iter().filter(|&&value| value == 0.0).count()
+}
+
+/// What scaling needs to know of weights.
+struct Extent {
+    sum: f64,
+    above_zero: f64,
+    least_above_zero: f64,
+    greatest: f64,
+}
+
+impl Default for Extent {
+    fn default() -> Self {
+        Self {
+            sum: 0.0,
+            above_zero: 0.0,
+            least_above_zero: f64::INFINITY,
+            greatest: 0.0,
+        }
+    }
+}
+
+impl Extent {
+    /// In lanes, which become vector instructions.
+    fn add(&mut self, block: &[f64]) {
+        const LANES: usize = 8;
+        let (rows, rest) = block.as_chunks::<LANES>();
+        let (mut sums, mut counts) = ([0.0; LANES], [0.0; LANES]);
+        let (mut least, mut greatest) = ([f64::INFINITY; LANES], [0.0; LANES]);
+        let mut add = |lane: usize, value: f64| {
+            let above_zero = value > 0.0;
+            sums[lane] += value;
+            counts[lane] += if above_zero { 1.0 } else { 0.0 };
+            let candidate = if above_zero { value } else { f64::INFINITY };
+            least[lane] = if candidate < least[lane] {
+                candidate
+            } else {
+                least[lane]
+            };
+            greatest[lane] = if value > greatest[lane] {
+                value
+            } else {
+                greatest[lane]
+            };
+        };
+        for row in rows {
+            for (lane, &value) in row.iter().enumerate() {
+                add(lane, value);
+            }
+        }
+        for (lane, &value) in rest.iter().enumerate() {
+            add(lane, value);
+        }
+        self.sum += sums.iter().sum::<f64>();
+        self.above_zero += counts.iter().sum::<f64>();
+        self.least_above_zero = least.into_iter().fold(self.least_above_zero, f64::min);
+        self.greatest = greatest.into_iter().fold(self.greatest, f64::max);
+    }
+
+    /// The mean of the weights above 0, if all of them over it are floats of full precision: between the least and the
+    /// greatest lie all others.
+    fn mean(&self) -> Option<f64> {
+        let mean = self.sum / self.above_zero;
+        let whole = |end: f64| (end / mean).is_normal();
+        let all = whole(self.least_above_zero) && whole(self.greatest);
+        (self.greatest == 0.0 || (self.sum.is_finite() && all)).then_some(mean)
+    }
 }
 
 /// Sampling probabilities in proportion to a power of the priorities: `p^alpha / sum(p^alpha)` (Schaul, Quan, Antonoglou
@@ -137,23 +192,14 @@ pub fn hard_example_weight(
             message: format!("fraction must be above 0 and at most 1, found {fraction}"),
         });
     }
-    let mut counts = Counts::new();
-    let values = loss.visited(
-        f64::NAN,
-        |value| !value.is_nan(),
-        "a number",
-        |block| {
-            if groups.is_none() {
-                counts.add(block);
-            }
-        },
-    )?;
-    Ok(largest(values, groups, &counts, |rows| {
-        // Rows are fewer than 2^32, so the product is far below what a float counts.
-        #[allow(clippy::cast_possible_truncation)]
-        let kept = (fraction * rows as f64 + 0.5).floor() as usize;
-        kept.max(1)
-    }))
+    // Rows are fewer than 2^32, so the product is far below what a float counts.
+    #[allow(clippy::cast_possible_truncation)]
+    let kept = |rows: usize| ((fraction * rows as f64 + 0.5).floor() as usize).max(1);
+    let Some(groups) = groups else {
+        return largest(loss, "a number", kept);
+    };
+    let values = loss.checked(f64::NAN, |value| !value.is_nan(), "a number")?;
+    Ok(largest_of_groups(values, groups, kept))
 }
 
 /// The share of draws that the class of each row gets: the sum of the class's weights over the sum of all.
@@ -247,8 +293,9 @@ pub fn effective_sample_size(weight: &Numbers<'_>) -> Result<f64> {
     let size = |scale: f64| {
         let (mut sum, mut squares) = (0.0, 0.0);
         weight.each_block(is_weight, WEIGHT_RULE, |block| {
-            sum += block_sum(block, |value| value * scale);
-            squares += block_sum(block, |value| (value * scale) * (value * scale));
+            let (of_block, squares_of_block) = block_sums(block, |value| value * scale);
+            sum += of_block;
+            squares += squares_of_block;
         })?;
         Ok::<_, Error>((sum, squares))
     };
@@ -337,8 +384,11 @@ impl Power {
 
 const WEIGHT_RULE: &str = "finite and at least 0";
 
+/// Not below 0 and finite. In these words, since others become comparisons of integers, which are slow as vectors.
+#[inline(always)]
+#[allow(clippy::manual_range_contains, reason = "its `&&` is a branch")]
 fn is_weight(value: f64) -> bool {
-    (0.0..f64::INFINITY).contains(&value)
+    (value >= 0.0) & (value <= f64::MAX)
 }
 
 fn weights(column: &Numbers<'_>) -> Result<Vec<f64>> {
