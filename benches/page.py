@@ -183,18 +183,23 @@ def _first(results: Results) -> list[str]:
 
 def _beside(results: Results, ways: tuple[str, ...], least: float) -> list[str]:
     """Whether every expression is so many times as fast as ways whose names start like these."""
-    ratios = {
-        f"{name.removeprefix(EXPRESSIONS)}: {way}": ratio
+    ratios = [
+        (name.removeprefix(EXPRESSIONS), case["work"], _way(key, case["work"]), ratio)
         for name, cases in results.blocks.items()
         if name.startswith(EXPRESSIONS)
         for case in cases.values()
         for key, ratio in case["speed_over"].items()
-        if (way := _way(key, case["work"])).startswith(ways)
-    }
+        if _way(key, case["work"]).startswith(ways)
+    ]
     if not ratios:
         return ["not run", "", "`make bench-expressions`"]
-    behind = [f"{name} ({ratio:.2f})" for name, ratio in ratios.items() if ratio < least]
-    text = "; ".join(behind) or f"at least {min(ratios.values()):.1f} times, {len(ratios)} ratios"
+    behind = [
+        f"{name if work == name else f'{name}, {work}'}: {way} ({ratio:.2f})"
+        for name, work, way, ratio in ratios
+        if ratio < least
+    ]
+    lowest = min(ratio for *_, ratio in ratios)
+    text = "; ".join(behind) or f"at least {lowest:.1f} times, {len(ratios)} ratios"
     return [text, "**missed**" if behind else "met", "`make bench-expressions`"]
 
 
