@@ -54,17 +54,22 @@ def arguments() -> argparse.Namespace:
 
 
 def blocks(options: argparse.Namespace, torch: str | None) -> Iterator[Block]:
-    """What runs in other processes comes before the frame, which takes memory."""
+    """The chosen ones. What runs in other processes comes before the frame, which takes memory."""
     count = ROWS // (100 if options.quick else 1)
-    yield from expression_draws.blocks(count, torch, quick=options.quick, long=options.long)
-    yield expression_scan.block(options.dir, quick=options.quick)
-    frame = frame_of(count)
-    for row in (
-        *expression_weights.rows(),
-        *expression_keys.rows(),
-        *expression_draws.rows(count),
-    ):
-        yield block(row, frame)
+    others = expression_draws.blocks(count, torch, quick=options.quick, long=options.long)
+    others.append(expression_scan.block(options.dir, quick=options.quick))
+    for other in others:
+        if chosen(other.name.removeprefix(EXPRESSIONS), options.only):
+            yield other
+    rows = [*expression_weights.rows(), *expression_keys.rows(), *expression_draws.rows(count)]
+    rows = [row for row in rows if chosen(row.name, options.only)]
+    if rows:
+        frame = frame_of(count)
+        yield from (block(row, frame) for row in rows)
+
+
+def chosen(name: str, patterns: list[str] | None) -> bool:
+    return not patterns or any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def main() -> None:
@@ -81,8 +86,6 @@ def main() -> None:
         print(f"torch     {version}")
     outcomes = []
     for found in blocks(options, options.torch if version else None):
-        if not chosen(found, options.only):
-            continue
         outcome = measure(found, rounds, patient=not options.quick)
         outcomes.append(outcome)
         print("\n".join(table(outcome)), flush=True)
@@ -92,11 +95,6 @@ def main() -> None:
         print(MEANINGLESS)
     path = save(document(place, outcomes, quick=options.quick), folder, "expressions")
     print(f"\n{path}")
-
-
-def chosen(found: Block, patterns: list[str] | None) -> bool:
-    name = found.name.removeprefix(EXPRESSIONS)
-    return not patterns or any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
 if __name__ == "__main__":
