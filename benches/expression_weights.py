@@ -186,8 +186,8 @@ def _by_group() -> list[Row]:
             drt.normalize_weight("weight", over="group"),
             (
                 by_numpy(_normalized_within, "weight", "group", detail=BINCOUNT),
-                by_polars(weight / mean_within),
-                by_polars(_normalized().fill_nan(0).over("group"), " whole formula over"),
+                by_polars(_normalized().fill_nan(0).over("group")),
+                by_polars(weight / mean_within, " two windows"),
             ),
         ),
     ]
