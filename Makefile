@@ -146,7 +146,7 @@ bench-peers: bench-venv
 bench-growth: bench-venv
 	$(BENCH_PY) -m benches.growth $(GROWTH)
 
-## make bench-expressions  weight expressions beside NumPy, Polars and scikit-learn
+## make bench-expressions  expressions and scans beside NumPy, Polars, scikit-learn and torch
 .PHONY: bench-expressions
 bench-expressions: bench-venv
 	$(BENCH_PY) -m benches.expressions $(EXPRESSIONS)

@@ -1,164 +1,96 @@
-"""Weight expressions beside other ways to the same column: `python -m benches.expressions`.
+"""Expressions and scans beside other ways to the same: `python -m benches.expressions`.
 
-A new expression is one `Row` in `rows`: its own way first, then the ways it is compared with. All
-ways of a row must give the same values, which is checked before they are timed.
+A new expression is one `Row` in `expression_weights.py`, `expression_keys.py` or
+`expression_draws.py`: ours, then the ways it is compared with. Ways that can must give the same
+values, which is checked before they are timed.
 """
 
 from __future__ import annotations
 
 import argparse
-import warnings
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
+import fnmatch
+import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-import polars as pl
 from dataset_rt import _native
-from dataset_rt import expr as drt
 
-from .measure import Block, Case, Unit, measure
+from . import expression_draws, expression_keys, expression_scan, expression_weights
+from .expression_frame import frame_of
+from .expression_row import block
+from .measure import Block, measure
 from .report import MEANINGLESS, document, machine, save, table
-from .tally import milliseconds
+from .targets import EXPRESSIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from numpy.typing import NDArray
+    from collections.abc import Iterator
 
 ROWS = 10_000_000
-CLASSES = 1_000
-PRODUCT = "dataset_rt"
-ELEMENTWISE_ROWS = 100_000
-"""Ways that call Python for each row get so many rows; their time is scaled to all of them."""
 
 
-@dataclass(frozen=True)
-class Row:
-    """One expression and the ways beside it. A way takes the frame and gives the column."""
-
-    name: str
-    ours: pl.Expr
-    others: dict[str, Callable[[pl.DataFrame], pl.Series | NDArray[np.float64]]]
-    slow: dict[str, Callable[[pl.DataFrame], pl.Series | NDArray[np.float64]]]
-
-
-def rows() -> list[Row]:
-    return [
-        Row(
-            "balanced_weight, 1,000 classes of Int64",
-            drt.balanced_weight("label"),
-            {
-                "NumPy": lambda frame: _balanced_numpy(frame["label"].to_numpy()),
-                "plain Polars": lambda frame: frame.select(_balanced_polars("label")).to_series(),
-                "scikit-learn": lambda frame: _balanced_sklearn(frame["label"].to_numpy()),
-            },
-            {"map_elements": lambda frame: _balanced_elementwise(frame["label"])},
-        ),
-        Row(
-            "balanced_weight, 4 classes of String",
-            drt.balanced_weight("split"),
-            {"plain Polars": lambda frame: frame.select(_balanced_polars("split")).to_series()},
-            {"map_elements": lambda frame: _balanced_elementwise(frame["split"])},
-        ),
-    ]
-
-
-def _balanced_numpy(labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    _, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
-    weights: NDArray[np.float64] = len(labels) / (len(counts) * counts)
-    return weights[codes]
-
-
-def _balanced_polars(name: str) -> pl.Expr:
-    return pl.len() / (pl.col(name).n_unique() * pl.len().over(name))
-
-
-def _balanced_sklearn(labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    from sklearn.utils.class_weight import compute_sample_weight  # noqa: PLC0415  # optional
-
-    weights: NDArray[np.float64] = compute_sample_weight("balanced", labels)
-    return weights
-
-
-def _balanced_elementwise(labels: pl.Series) -> pl.Series:
-    counts = dict(labels.value_counts().iter_rows())
-    total, classes = len(labels), len(counts)
-    with warnings.catch_warnings():
-        # That this is slow is what is shown.
-        warnings.simplefilter("ignore", pl.exceptions.PolarsInefficientMapWarning)
-        found: pl.Series = labels.map_elements(
-            lambda label: total / (classes * counts[label]), return_dtype=pl.Float64
-        )
-        return found
-
-
-def frame_of(count: int) -> pl.DataFrame:
-    """Labels of skewed frequency, texts of four values, a time in days and a number."""
-    random = np.random.default_rng(11)
-    labels = np.minimum(random.geometric(0.005, count) - 1, CLASSES - 1).astype(np.int64)
-    texts = pl.Series(["train", "validation", "test", "holdout"], dtype=pl.String)
-    return pl.DataFrame(
-        {
-            "label": labels,
-            "split": texts.gather(random.integers(0, 4, count)),
-            "age": random.random(count) * 365,
-            "score": random.random(count),
-        }
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benches.expressions",
+        description="Measures expressions and scans beside other ways to the same.",
     )
+    parser.add_argument("--quick", action="store_true", help="few rows, one round: a smoke test")
+    parser.add_argument("--long", action="store_true", help="sample_weighted of 100 M rows too")
+    parser.add_argument(
+        "--only",
+        action="append",
+        metavar="PATTERN",
+        help="rows, like 'hash_*' or '*groups'; may be repeated",
+    )
+    parser.add_argument("--rounds", type=int, help="rounds that count (default 5, 1 with --quick)")
+    parser.add_argument("--dir", type=Path, default=Path("bench-results"), help="for the results")
+    parser.add_argument(
+        "--torch",
+        metavar="PYTHON",
+        default=os.environ.get("DATASET_RT_TORCH", sys.executable),
+        help="an interpreter that has torch (default $DATASET_RT_TORCH, or this one)",
+    )
+    return parser.parse_args()
 
 
-@contextmanager
-def cases(row: Row, frame: pl.DataFrame) -> Iterator[list[Case]]:
-    def ours(some: pl.DataFrame) -> pl.Series:
-        return some.select(row.ours).to_series()
-
-    few = frame.head(ELEMENTWISE_ROWS)
-    scale = len(frame) / len(few)
-    known = ours(few).to_numpy()
-    for name, way in (row.others | row.slow).items():
-        found = np.asarray(way(few))
-        if not np.allclose(found, known, rtol=1e-12):
-            message = f"{row.name}: {name} gives other values"
-            raise RuntimeError(message)
-    found_cases = [
-        Case(row.name, name, partial(milliseconds, partial(way, frame)), Unit.MILLISECONDS)
-        for name, way in row.others.items()
-    ]
-    found_cases += [
-        Case(row.name, name, partial(_scaled, way, few, scale), Unit.MILLISECONDS)
-        for name, way in row.slow.items()
-    ]
-    names = tuple(row.others | row.slow)
-    run = partial(milliseconds, partial(ours, frame))
-    yield [*found_cases, Case(row.name, PRODUCT, run, Unit.MILLISECONDS, beside=names)]
+def blocks(options: argparse.Namespace, torch: str | None) -> Iterator[Block]:
+    """The chosen ones. What runs in other processes comes before the frame, which takes memory."""
+    count = ROWS // (100 if options.quick else 1)
+    others = expression_draws.blocks(count, torch, quick=options.quick, long=options.long)
+    others.append(expression_scan.block(options.dir, quick=options.quick))
+    for other in others:
+        if chosen(other.name.removeprefix(EXPRESSIONS), options.only):
+            yield other
+    rows = [*expression_weights.rows(), *expression_keys.rows(), *expression_draws.rows(count)]
+    rows = [row for row in rows if chosen(row.name, options.only)]
+    if rows:
+        frame = frame_of(count)
+        yield from (block(row, frame) for row in rows)
 
 
-def _scaled(way: Callable[[pl.DataFrame], object], few: pl.DataFrame, scale: float) -> float:
-    return milliseconds(partial(way, few)) * scale
+def chosen(name: str, patterns: list[str] | None) -> bool:
+    return not patterns or any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benches.expressions", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="few rows, one round: a smoke test")
-    parser.add_argument("--rounds", type=int, help="rounds that count (default 5, 1 with --quick)")
-    parser.add_argument("--dir", type=Path, default=Path("bench-results"), help="for the results")
-    options = parser.parse_args()
+    options = arguments()
     rounds = options.rounds or (1 if options.quick else 5)
     folder: Path = options.dir
     folder.mkdir(parents=True, exist_ok=True)
-    frame = frame_of(ROWS // (100 if options.quick else 1))
     place = machine(folder, 0)
     print("\n".join(place.lines()), flush=True)
+    version = expression_draws.torch_version(options.torch)
+    if version is None:
+        print(f"WARNING: {options.torch} has no torch: sample_weighted has nothing beside it")
+    else:
+        print(f"torch     {version}")
     outcomes = []
-    for row in rows():
-        title = f"{len(frame):,} rows"
-        block = Block(f"expressions.{row.name}", title, partial(cases, row, frame))
-        outcome = measure(block, rounds, patient=not options.quick)
+    for found in blocks(options, options.torch if version else None):
+        outcome = measure(found, rounds, patient=not options.quick)
         outcomes.append(outcome)
         print("\n".join(table(outcome)), flush=True)
+    if not outcomes:
+        sys.exit(f"--only {' '.join(options.only)} names no row")
     if _native.build_profile != "release":
         print(MEANINGLESS)
     path = save(document(place, outcomes, quick=options.quick), folder, "expressions")

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 PRODUCT = "dataset_rt"
+EXPRESSIONS = "expressions."
+"""What names of blocks of `make bench-expressions` start with."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Target:
     """Which block has it: the line's command runs it."""
     case: str
     at_least: float | None = None
-    """Of the ratio to `over`."""
+    """Of the ratio to `over`; of the figure itself where there is none."""
     over: str = ""
     at_most: float | None = None
     """Of the figure itself; of its difference to `less` where that is given."""
@@ -48,6 +50,9 @@ class Target:
     def command(self) -> str:
         if self.kind == "bench":
             return f"make bench BENCH='--only {self.block}'"
+        if self.kind == "expressions":
+            pattern = self.block.removeprefix(EXPRESSIONS)
+            return f"make bench-expressions EXPRESSIONS=\"--only '{pattern}'\""
         return f"make bench-{self.kind}"
 
     def found(self, results: Results) -> Found:
@@ -66,7 +71,11 @@ class Target:
             if base is None:
                 return Found("not run", None)
             value -= base["median"]
-        met = None if self.at_most is None else value <= self.at_most
+        met = None
+        if self.at_most is not None:
+            met = value <= self.at_most
+        elif self.at_least is not None:
+            met = value >= self.at_least
         return Found(amount(value, unit), met)
 
 
@@ -116,6 +125,30 @@ def _plainly(work: str, aim: str, block: str, case: str, most: float) -> Target:
 
 def _drawn(work: str, aim: str, case: str, most: float) -> Target:
     return Target(work, aim, "W3.draws", f"{case}/one core", at_most=most)
+
+
+def _of_expressions(
+    work: str, aim: str, row: str, case: str, least: float, over: str = ""
+) -> Target:
+    return Target(
+        work,
+        aim,
+        f"{EXPRESSIONS}{row}",
+        f"{case}/{PRODUCT}",
+        at_least=least,
+        over=over and f"{case}/{over}",
+        kind="expressions",
+    )
+
+
+def _split_by_hash(keys: str) -> Target:
+    work, row = f"hash_split, {keys}, one thread", "hash_split, one thread"
+    return _of_expressions(work, "100 M rows/s", row, keys, 100e6)
+
+
+def _within_groups(name: str) -> Target:
+    row = f"{name}, over 200,000 groups"
+    return _of_expressions(row, "plain Polars", row, row, 1, "plain Polars")
 
 
 TARGETS = (
@@ -195,5 +228,25 @@ TARGETS = (
         f"import/{PRODUCT}",
         at_most=150,
         less="import/polars",
+    ),
+    _split_by_hash("Int64 keys"),
+    _split_by_hash("short String keys"),
+    _within_groups("balanced_weight"),
+    _within_groups("normalize_weight"),
+    _of_expressions(
+        "sample_weighted without replacement, half of 2^24 rows, one thread",
+        "4 times torch.multinomial",
+        "sample_weighted, half of the rows, one thread",
+        "sample_weighted",
+        4,
+        "torch.multinomial, float64",
+    ),
+    _of_expressions(
+        "scan_cache, a filter that keeps 1 %: bytes from the disk",
+        "at most 1.1 times the payloads kept",
+        "scan_cache, a filter that keeps 1 %, with payloads",
+        "bytes read from the disk into a cold page cache, with readahead",
+        1 / 1.1,
+        "payloads of the rows kept",
     ),
 )

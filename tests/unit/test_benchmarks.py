@@ -118,3 +118,33 @@ def test_the_page_says_which_targets_are_met(tmp_path: Path, rate: float, verdic
 def test_a_page_without_results_has_no_figures(tmp_path: Path) -> None:
     assert "not run" in page(tmp_path)
     assert "{{" not in page(tmp_path)
+
+
+def expression(name: str, ratios: dict[str, float]) -> dict[str, Any]:
+    case = {
+        "work": name,
+        "way": "dataset_rt",
+        "unit": "ms",
+        "median": 1.0,
+        "least": 1.0,
+        "greatest": 1.0,
+        "speed_over": {f"{name}/{way}": ratio for way, ratio in ratios.items()},
+    }
+    return {"name": f"expressions.{name}", "cases": [case]}
+
+
+def test_the_page_names_the_expressions_that_fall_short(tmp_path: Path) -> None:
+    found = run("new", "2026-01-02", 1.0)
+    found["blocks"] = [
+        expression("one", {"NumPy": 1.5, "plain Polars hash": 0.8, "scikit-learn": 19.0}),
+        expression("two", {"NumPy bincount": 1.0, "map_elements": 40.0}),
+    ]
+    (tmp_path / "expressions-1.json").write_text(json.dumps(found))
+    lines = [text for text in page(tmp_path).splitlines() if text.startswith("| every expression")]
+    plain, slow = lines
+    assert "| one: plain Polars hash (0.80) | **missed** |" in plain
+    assert "| one: scikit-learn (19.00) | **missed** |" in slow
+    found["blocks"] = found["blocks"][1:]
+    (tmp_path / "expressions-1.json").write_text(json.dumps(found))
+    lines = [text for text in page(tmp_path).splitlines() if text.startswith("| every expression")]
+    assert all("| met |" in text for text in lines)
