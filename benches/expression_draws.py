@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from dataset_rt import expr as drt
 
-from .expression_row import Row, by_numpy
+from .expression_row import ANOTHER, Row, by_numpy
 from .measure import Block, Case, Unit
 from .targets import EXPRESSIONS, PRODUCT
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+
+POLARS_HASH = ANOTHER + "plain Polars hash"
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SEED = 1
@@ -92,7 +94,7 @@ def torch_version(python: str) -> str | None:
 def _hashed(count: int) -> Iterator[list[Case]]:
     cases = []
     for kind, keys in (("int", "Int64 keys"), ("text", "short String keys")):
-        for way, beside in (("plain Polars hash", ()), (PRODUCT, ("plain Polars hash",))):
+        for way, beside in ((POLARS_HASH, ()), (PRODUCT, (POLARS_HASH,))):
             job = f"hash_split-{kind}" + ("" if way == PRODUCT else "-polars")
             cases.append(Case(keys, way, partial(_rate, job, count), Unit.RATE, beside))
     yield cases

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 POLARS = "plain Polars"
 NUMPY = "NumPy"
+ANOTHER = "another result, "
+"""Before the names of ways that don't compute ours: what they cost is shown, and no target."""
 SKLEARN = "scikit-learn"
 ELEMENTWISE = "map_elements"
 CHECKED_ROWS = 100_000
@@ -58,8 +60,12 @@ def selected(column: pl.Expr, frame: pl.DataFrame) -> pl.Series:
     return frame.lazy().select(column).collect().to_series()
 
 
+def _name(way: str, *, same: bool) -> str:
+    return way if same else ANOTHER + way
+
+
 def by_polars(formula: pl.Expr, detail: str = "", *, same: bool = True) -> Other:
-    return Other(f"{POLARS}{detail}", partial(selected, formula), same=same)
+    return Other(_name(POLARS + detail, same=same), partial(selected, formula), same=same)
 
 
 def by_numpy(
@@ -69,7 +75,7 @@ def by_numpy(
         found: NDArray[Any] = formula(*(frame[name].to_numpy() for name in columns))
         return found
 
-    return Other(f"{NUMPY}{detail}", way, same=same)
+    return Other(_name(NUMPY + detail, same=same), way, same=same)
 
 
 def by_element(
