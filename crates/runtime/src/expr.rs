@@ -17,6 +17,7 @@ mod minhash;
 mod numbers;
 mod ordering;
 mod payloads;
+mod power;
 mod select;
 mod shares;
 mod shingles;

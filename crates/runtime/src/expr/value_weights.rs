@@ -2,7 +2,8 @@
 
 use super::classes::Classes;
 use super::codes::Codes;
-use super::numbers::{Numbers, block_sums, each_mut, fold, mapped, sums};
+use super::numbers::{Numbers, all_of, block_sums, each_mut, fold, mapped, sums};
+use super::power::Power;
 use super::refused;
 use super::select::{largest, largest_of_groups};
 use crate::error::{Error, Result};
@@ -131,14 +132,11 @@ pub fn prioritized_weight(
     check("alpha", alpha)?;
     let mut values = priorities(priority, alpha, groups)?;
     let tops = fold(&values, groups, 0.0, f64::max);
-    // Relative to the largest of the group no power overflows.
-    let power = Power::of(alpha);
-    let mut all = true;
+    // Relative to the largest of the group no power overflows. What isn't drawn stays 0, also where all are.
     each_mut(&mut values, groups, |value, group| {
-        if *value > 0.0 {
-            *value = marked(power.raise(*value / tops[group]), &mut all);
-        }
+        *value = ratio(*value, tops[group], *value);
     });
+    let mut all = raise_drawn(&mut values, alpha);
     let sums = sums(&values, groups);
     each_mut(&mut values, groups, |value, group| {
         if *value != 0.0 {
@@ -166,13 +164,10 @@ pub fn prioritized_correction(
     let least = fold(&values, groups, f64::INFINITY, |least, value| {
         if value > 0.0 { least.min(value) } else { least }
     });
-    let power = Power::of(alpha * beta);
-    let mut all = true;
     each_mut(&mut values, groups, |value, group| {
-        if *value > 0.0 {
-            *value = marked(power.raise(least[group] / *value), &mut all);
-        }
+        *value = ratio(least[group], *value, *value);
     });
+    let all = raise_drawn(&mut values, alpha * beta);
     all_there(values, all, priority.name)
 }
 
@@ -326,9 +321,13 @@ pub fn effective_sample_size(weight: &Numbers<'_>) -> Result<f64> {
 pub fn focal_weight(p_true: &[f64], gamma: f64) -> Vec<f64> {
     let rest = |p: f64| 1.0 - p.clamp(0.0, 1.0);
     match Power::of(gamma) {
-        // The common one as a loop of its own, which becomes vector instructions.
+        // The common one in a single pass.
         Power::Two => mapped(p_true, |p| rest(p) * rest(p)),
-        power => mapped(p_true, |p| power.raise(rest(p))),
+        power => {
+            let mut values = mapped(p_true, rest);
+            power.raise(&mut values);
+            values
+        }
     }
 }
 
@@ -342,44 +341,39 @@ pub fn clip_weight(weight: &[f64], lower: f64, upper: f64) -> Vec<f64> {
     })
 }
 
-/// A power that is raised many times: the common ones without a call of `powf`.
-#[derive(Clone, Copy, Debug)]
-enum Power {
-    /// Exponent 0.
-    Zero,
-    /// Exponent 1/2.
-    Root,
-    /// Exponent 1.
-    One,
-    /// Exponent 2.
-    Two,
-    /// Any other.
-    Other(f64),
+/// A ratio of numbers above 0, NaN if it vanishes; 0 for a row that is not drawn, whose weight is 0.
+#[inline(always)]
+fn ratio(of: f64, to: f64, weight: f64) -> f64 {
+    let ratio = of / to;
+    let there = if ratio == 0.0 { f64::NAN } else { ratio };
+    if weight == 0.0 { 0.0 } else { there }
 }
 
-impl Power {
-    /// The power of an exponent.
-    fn of(exponent: f64) -> Self {
-        match exponent {
-            0.0 => Self::Zero,
-            0.5 => Self::Root,
-            1.0 => Self::One,
-            2.0 => Self::Two,
-            _ => Self::Other(exponent),
+/// Raises what is above 0; what is 0 stays it. What is no normal float afterwards becomes NaN, and the result `false`.
+fn raise_drawn(values: &mut [f64], exponent: f64) -> bool {
+    const BLOCK: usize = 2048;
+    let power = Power::of(exponent);
+    let mut all = true;
+    let mut bases = [0.0; BLOCK];
+    for block in values.chunks_mut(BLOCK) {
+        let (bases, _) = bases.split_at_mut(block.len());
+        bases.copy_from_slice(block);
+        power.raise(block);
+        for (value, &base) in block.iter_mut().zip(&*bases) {
+            *value = if base == 0.0 { 0.0 } else { *value };
+        }
+        let whole = all_of(block, |value| (value == 0.0) | (value >= f64::MIN_POSITIVE))
+            && all_of(block, |value| value <= f64::MAX);
+        let vanished = |(&value, &base): (&f64, &f64)| value == 0.0 && base != 0.0;
+        if !whole || block.iter().zip(&*bases).any(vanished) {
+            for (value, &base) in block.iter_mut().zip(&*bases) {
+                if base != 0.0 {
+                    *value = marked(*value, &mut all);
+                }
+            }
         }
     }
-
-    /// The base to this power.
-    #[inline(always)]
-    fn raise(self, base: f64) -> f64 {
-        match self {
-            Self::Zero => 1.0,
-            Self::Root => base.sqrt(),
-            Self::One => base,
-            Self::Two => base * base,
-            Self::Other(exponent) => base.powf(exponent),
-        }
-    }
+    all
 }
 
 const WEIGHT_RULE: &str = "finite and at least 0";

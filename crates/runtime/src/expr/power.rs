@@ -1,0 +1,194 @@
+//! One power of many numbers.
+//!
+//! Calls of `powf` one by one are most of the cost of the weights that need them. Here the power is computed as
+//! `2^(exponent * log2(base))` without a branch or a call, so that the loop becomes vector instructions. The result is
+//! within 1e-12 of the true one, relatively, for all results that are normal floats: an error of a few 2^-53 in an
+//! exponent of at most 1074.
+
+use std::f64::consts::{LN_2, LOG2_E, SQRT_2};
+
+/// A power that is raised many times.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Power {
+    /// Exponent 0.
+    Zero,
+    /// Exponent 1/2.
+    Root,
+    /// Exponent 1.
+    One,
+    /// Exponent 2.
+    Two,
+    /// Any other.
+    Other(f64),
+}
+
+impl Power {
+    /// The power of an exponent.
+    pub(super) fn of(exponent: f64) -> Self {
+        match exponent {
+            0.0 => Self::Zero,
+            0.5 => Self::Root,
+            1.0 => Self::One,
+            2.0 => Self::Two,
+            _ => Self::Other(exponent),
+        }
+    }
+
+    /// Raises numbers in place.
+    pub(super) fn raise(self, values: &mut [f64]) {
+        match self {
+            Self::Zero => values.fill(1.0),
+            Self::Root => values.iter_mut().for_each(|value| *value = value.sqrt()),
+            Self::One => {}
+            Self::Two => values.iter_mut().for_each(|value| *value *= *value),
+            Self::Other(exponent) => {
+                let mut raised = [0.0; BLOCK];
+                for block in values.chunks_mut(BLOCK) {
+                    let (raised, _) = raised.split_at_mut(block.len());
+                    if exponent > 0.0 && raise_block(block, exponent, raised) {
+                        block.copy_from_slice(raised);
+                    } else {
+                        block
+                            .iter_mut()
+                            .for_each(|value| *value = value.powf(exponent));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Values that are raised at once.
+const BLOCK: usize = 256;
+
+/// Powers of numbers from 0 on. `false`: one of the numbers or results is not a normal float, nor 0 to the power.
+fn raise_block(bases: &[f64], exponent: f64, raised: &mut [f64]) -> bool {
+    let mut wrong = 0;
+    for (&base, out) in bases.iter().zip(raised) {
+        let power = exponent * log2(base);
+        let is_zero = base == 0.0;
+        #[allow(clippy::manual_range_contains, reason = "its `&&` is a branch")]
+        let is_in_range = (base >= f64::MIN_POSITIVE)
+            & (base <= f64::MAX)
+            & (power >= MIN_POWER)
+            & (power <= MAX_POWER);
+        wrong |= u64::from(!(is_zero | is_in_range));
+        *out = if is_zero { 0.0 } else { exp2(power) };
+    }
+    wrong == 0
+}
+
+/// Results of powers of 2 between these are normal floats.
+const MIN_POWER: f64 = -1021.0;
+const MAX_POWER: f64 = 1022.0;
+const MANTISSA_BITS: u32 = 52;
+
+/// The binary logarithm of a normal float above 0: of its exponent and of its mantissa between `sqrt(1/2)` and `sqrt(2)`,
+/// `ln(m) = 2 artanh((m - 1) / (m + 1))`. Anything for other floats.
+#[inline(always)]
+fn log2(value: f64) -> f64 {
+    // 2^52, whose mantissa takes an integer as it is.
+    const INTEGER: u64 = 0x4330_0000_0000_0000;
+    const BIASED: f64 = 4_503_599_627_370_496.0 + 1023.0;
+    let bits = value.to_bits();
+    let exponent = f64::from_bits(bits >> MANTISSA_BITS | INTEGER) - BIASED;
+    let mantissa = f64::from_bits(bits & 0x000F_FFFF_FFFF_FFFF | 1.0_f64.to_bits());
+    let is_large = mantissa > SQRT_2;
+    let mantissa = if is_large { mantissa * 0.5 } else { mantissa };
+    let exponent = if is_large { exponent + 1.0 } else { exponent };
+    let s = (mantissa - 1.0) / (mantissa + 1.0);
+    let square = s * s;
+    // 1 / (2 k + 1): with |s| < 0.172 the next term is below 2^-55 of the sum.
+    let mut sum = 1.0 / 21.0;
+    sum = sum * square + 1.0 / 19.0;
+    sum = sum * square + 1.0 / 17.0;
+    sum = sum * square + 1.0 / 15.0;
+    sum = sum * square + 1.0 / 13.0;
+    sum = sum * square + 1.0 / 11.0;
+    sum = sum * square + 1.0 / 9.0;
+    sum = sum * square + 1.0 / 7.0;
+    sum = sum * square + 1.0 / 5.0;
+    sum = sum * square + 1.0 / 3.0;
+    sum = sum * square + 1.0;
+    exponent + 2.0 * LOG2_E * s * sum
+}
+
+/// `2^power` between [`MIN_POWER`] and [`MAX_POWER`]: of the nearest integer, as the exponent of a float, and of the rest as
+/// a Taylor series.
+#[inline(always)]
+fn exp2(power: f64) -> f64 {
+    // 1.5 * 2^52: adding it rounds to an integer, which then stands in the lowest bits.
+    const ROUNDING: f64 = 6_755_399_441_055_744.0;
+    let rounded = power + ROUNDING;
+    let rest = (power - (rounded - ROUNDING)) * LN_2;
+    // 1 / k!: with |rest| < 0.347 the next term is below 2^-57.
+    let mut sum = 1.0 / 6_227_020_800.0;
+    sum = sum * rest + 1.0 / 479_001_600.0;
+    sum = sum * rest + 1.0 / 39_916_800.0;
+    sum = sum * rest + 1.0 / 3_628_800.0;
+    sum = sum * rest + 1.0 / 362_880.0;
+    sum = sum * rest + 1.0 / 40_320.0;
+    sum = sum * rest + 1.0 / 5_040.0;
+    sum = sum * rest + 1.0 / 720.0;
+    sum = sum * rest + 1.0 / 120.0;
+    sum = sum * rest + 1.0 / 24.0;
+    sum = sum * rest + 1.0 / 6.0;
+    sum = sum * rest + 0.5;
+    sum = sum * rest + 1.0;
+    sum = sum * rest + 1.0;
+    // The integer goes to the exponent's place; what stands above it is shifted out.
+    let scale = (rounded.to_bits() << MANTISSA_BITS).wrapping_add(1.0_f64.to_bits());
+    sum * f64::from_bits(scale)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Power;
+
+    fn raised(mut values: Vec<f64>, exponent: f64) -> Vec<f64> {
+        Power::of(exponent).raise(&mut values);
+        values
+    }
+
+    /// Beside the C library's power, which is right to half a unit in the last place.
+    #[test]
+    fn powers_are_right_to_twelve_digits() {
+        let mut bases: Vec<f64> = (-1000..1000).map(|e| 1.37_f64.powi(e)).collect();
+        bases.extend((1..5000).map(|i| f64::from(i) / 2500.0));
+        bases.extend([
+            1.0,
+            0.5,
+            2.0,
+            f64::MIN_POSITIVE,
+            f64::MAX,
+            1.0 + f64::EPSILON,
+        ]);
+        for exponent in [
+            0.6, 0.3, 1.5, 0.1, 3.0, 0.999, 1e-3, 7.0, 40.0, -0.7, 0.0, 0.5, 1.0, 2.0,
+        ] {
+            for base in bases.iter().copied().filter(|base| base.is_normal()) {
+                let found = raised(vec![base], exponent)[0];
+                let right = base.powf(exponent);
+                let near = (found - right).abs() <= 1e-12 * right.abs();
+                assert!(
+                    near || found == right,
+                    "{base:e} ^ {exponent}: {found:e}, {right:e}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_normal_is_as_the_library_has_it() {
+        let values = [0.0, 5e-324, 1e-310, f64::INFINITY, 1e-300, 1e300, 0.5];
+        for exponent in [0.6, 1.5, 3.0, -2.5] {
+            for (found, base) in raised(values.to_vec(), exponent).into_iter().zip(values) {
+                assert_eq!(found, base.powf(exponent), "{base:e} ^ {exponent}");
+            }
+        }
+        assert!(raised(vec![f64::NAN], 0.6)[0].is_nan());
+        assert!(raised(vec![-1.0], 0.6)[0].is_nan());
+        assert_eq!(raised(vec![0.0, 0.25], 0.6)[0], 0.0);
+        assert_eq!(raised(vec![], 0.6), Vec::<f64>::new());
+    }
+}
