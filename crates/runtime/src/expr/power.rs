@@ -63,6 +63,24 @@ const BLOCK: usize = 256;
 
 /// Powers of numbers from 0 on. `false`: one of the numbers or results is not a normal float, nor 0 to the power.
 fn raise_block(bases: &[f64], exponent: f64, raised: &mut [f64]) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        /// Twice as many numbers at once. The operations are the same, so are the results.
+        #[target_feature(enable = "avx2")]
+        fn wide(bases: &[f64], exponent: f64, raised: &mut [f64]) -> bool {
+            raise_each(bases, exponent, raised)
+        }
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has the instructions.
+            #[allow(unsafe_code)]
+            return unsafe { wide(bases, exponent, raised) };
+        }
+    }
+    raise_each(bases, exponent, raised)
+}
+
+#[inline(always)]
+fn raise_each(bases: &[f64], exponent: f64, raised: &mut [f64]) -> bool {
     let mut wrong = 0;
     for (&base, out) in bases.iter().zip(raised) {
         let power = exponent * log2(base);
@@ -83,6 +101,47 @@ const MIN_POWER: f64 = -1021.0;
 const MAX_POWER: f64 = 1022.0;
 const MANTISSA_BITS: u32 = 52;
 
+/// `1 / (2 k + 1)`.
+const ARTANH: [f64; 16] = {
+    let mut terms = [0.0; 16];
+    let mut k = 0;
+    while k < 11 {
+        terms[k] = 1.0 / (2 * k + 1) as f64;
+        k += 1;
+    }
+    terms
+};
+
+/// `1 / k!`.
+const EXP: [f64; 16] = {
+    let mut terms = [0.0; 16];
+    let (mut k, mut factorial) = (0, 1.0);
+    while k < 14 {
+        terms[k] = 1.0 / factorial;
+        k += 1;
+        factorial *= k as f64;
+    }
+    terms
+};
+
+/// Sum of `terms[k] x^k`, in pairs and pairs of pairs (Estrin): in a chain each step would wait for the one before.
+#[inline(always)]
+fn polynomial(x: f64, terms: &[f64; 16]) -> f64 {
+    let pair = |k: usize, x: f64, low: f64, high: f64| {
+        // Terms of 0 cost nothing.
+        if terms[k] == 0.0 { low } else { low + high * x }
+    };
+    let two = |k: usize| pair(k + 1, x, terms[k], terms[k + 1]);
+    let (x2, x4, x8) = (
+        x * x,
+        (x * x) * (x * x),
+        (x * x) * (x * x) * ((x * x) * (x * x)),
+    );
+    let four = |k: usize| pair(k + 2, x2, two(k), two(k + 2));
+    let eight = |k: usize| pair(k + 4, x4, four(k), four(k + 4));
+    pair(8, x8, eight(0), eight(8))
+}
+
 /// The binary logarithm of a normal float above 0: of its exponent and of its mantissa between `sqrt(1/2)` and `sqrt(2)`,
 /// `ln(m) = 2 artanh((m - 1) / (m + 1))`. Anything for other floats.
 #[inline(always)]
@@ -97,20 +156,8 @@ fn log2(value: f64) -> f64 {
     let mantissa = if is_large { mantissa * 0.5 } else { mantissa };
     let exponent = if is_large { exponent + 1.0 } else { exponent };
     let s = (mantissa - 1.0) / (mantissa + 1.0);
-    let square = s * s;
-    // 1 / (2 k + 1): with |s| < 0.172 the next term is below 2^-55 of the sum.
-    let mut sum = 1.0 / 21.0;
-    sum = sum * square + 1.0 / 19.0;
-    sum = sum * square + 1.0 / 17.0;
-    sum = sum * square + 1.0 / 15.0;
-    sum = sum * square + 1.0 / 13.0;
-    sum = sum * square + 1.0 / 11.0;
-    sum = sum * square + 1.0 / 9.0;
-    sum = sum * square + 1.0 / 7.0;
-    sum = sum * square + 1.0 / 5.0;
-    sum = sum * square + 1.0 / 3.0;
-    sum = sum * square + 1.0;
-    exponent + 2.0 * LOG2_E * s * sum
+    // With |s| < 0.172 the next term is below 2^-55 of the sum.
+    exponent + 2.0 * LOG2_E * s * polynomial(s * s, &ARTANH)
 }
 
 /// `2^power` between [`MIN_POWER`] and [`MAX_POWER`]: of the nearest integer, as the exponent of a float, and of the rest as
@@ -121,24 +168,10 @@ fn exp2(power: f64) -> f64 {
     const ROUNDING: f64 = 6_755_399_441_055_744.0;
     let rounded = power + ROUNDING;
     let rest = (power - (rounded - ROUNDING)) * LN_2;
-    // 1 / k!: with |rest| < 0.347 the next term is below 2^-57.
-    let mut sum = 1.0 / 6_227_020_800.0;
-    sum = sum * rest + 1.0 / 479_001_600.0;
-    sum = sum * rest + 1.0 / 39_916_800.0;
-    sum = sum * rest + 1.0 / 3_628_800.0;
-    sum = sum * rest + 1.0 / 362_880.0;
-    sum = sum * rest + 1.0 / 40_320.0;
-    sum = sum * rest + 1.0 / 5_040.0;
-    sum = sum * rest + 1.0 / 720.0;
-    sum = sum * rest + 1.0 / 120.0;
-    sum = sum * rest + 1.0 / 24.0;
-    sum = sum * rest + 1.0 / 6.0;
-    sum = sum * rest + 0.5;
-    sum = sum * rest + 1.0;
-    sum = sum * rest + 1.0;
     // The integer goes to the exponent's place; what stands above it is shifted out.
     let scale = (rounded.to_bits() << MANTISSA_BITS).wrapping_add(1.0_f64.to_bits());
-    sum * f64::from_bits(scale)
+    // With |rest| < 0.347 the next term is below 2^-57.
+    polynomial(rest, &EXP) * f64::from_bits(scale)
 }
 
 #[cfg(test)]
