@@ -1,6 +1,7 @@
 //! `NativeDataset`: open caches, the active table and the sampling stream.
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dataset_rt_runtime::{BlockSizing, Cancel, Cursor, Dataset, Error, Pool, SampleRef};
@@ -25,6 +26,8 @@ fn hex(bytes: &[u8]) -> String {
 pub(crate) struct Shared {
     pub(crate) dataset: Dataset,
     pub(crate) vocabulary: Arc<Vocabulary>,
+    /// Whether the last iterator's consumer looked at metadata: the next one's most likely does so too.
+    pub(crate) wants_metadata: AtomicBool,
 }
 
 /// Open caches with their active table.
@@ -56,6 +59,7 @@ impl NativeDataset {
             shared: Arc::new(Shared {
                 dataset,
                 vocabulary,
+                wants_metadata: AtomicBool::new(false),
             }),
             source,
             overlay: Mutex::new(None),

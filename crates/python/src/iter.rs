@@ -4,6 +4,7 @@
 //! handlers, finalisers): another thread of the interpreter may want the same iterator at that moment.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use dataset_rt_runtime::{Block, BlockStream, Poll, SampleRef};
 use pyo3::exceptions::PyTypeError;
@@ -66,13 +67,13 @@ enum Step {
 
 impl SampleState {
     #[inline]
-    fn step(&mut self, py: Python<'_>, source: &SampleSource) -> Step {
+    fn step(&mut self, py: Python<'_>, source: &SampleSource, shared: &Shared) -> Step {
         let Some(current) = &mut self.current else {
             return Step::NextBlock;
         };
         let index = current.next;
         let Some(&sample) = current.block.samples.get(index) else {
-            self.finish_block(source);
+            self.finish_block(source, shared);
             return Step::NextBlock;
         };
         current.next += 1;
@@ -96,7 +97,7 @@ impl SampleState {
 
     /// Looks at how much metadata was asked for, and decides whether to gather it ahead.
     #[cold]
-    fn finish_block(&mut self, source: &SampleSource) {
+    fn finish_block(&mut self, source: &SampleSource, shared: &Shared) {
         if let Some(current) = self.current.take() {
             let samples = current.block.samples.len();
             let bare = match current.metadata {
@@ -108,8 +109,9 @@ impl SampleState {
                 self.bare = self.bare * MEMORY + bare as f32;
                 self.asked = self.asked * MEMORY + source.take_asked() as f32;
             }
-            self.stream
-                .want_columns(self.asked >= self.bare * WORTH_GATHERING);
+            let wanted = self.asked >= self.bare * WORTH_GATHERING;
+            self.stream.want_columns(wanted);
+            shared.wants_metadata.store(wanted, Ordering::Relaxed);
         }
     }
 }
@@ -143,6 +145,7 @@ impl NativeIterator {
     ) -> PyResult<Self> {
         keep_freed_memory(py);
         let source = SampleSource::new(py, shared.vocabulary.clone())?;
+        stream.want_columns(shared.wants_metadata.load(Ordering::Relaxed));
         Ok(Self {
             shared,
             source,
@@ -185,7 +188,7 @@ impl NativeIterator {
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<CachedSample>> {
         loop {
             let mut state = self.state.borrow(py)?;
-            match state.step(py, self.source.get()) {
+            match state.step(py, self.source.get(), &self.shared) {
                 Step::Sample {
                     data,
                     sample,
