@@ -16,7 +16,7 @@ use super::metadata::Metadata;
 
 /// Rows whose values are asked for before they are copied, and half as many their texts.
 const AHEAD: usize = 48;
-/// Batches that are told apart without a search; rows of more are gathered span by span.
+/// Batches among which a row's is found by a look at each; rows of more are gathered span by span.
 const MOST_BATCHES: usize = 64;
 
 /// Rows of a few batches, in the order of the samples.
