@@ -32,8 +32,8 @@ def names():
                 name = file.read().strip()
         except FileNotFoundError:
             continue
-        # Threads of Polars and of its allocator come and go when they like. Ours, had one no name, would bear the
-        # program's.
+        # Threads of Polars and of its allocator come and go when they like. One of ours without
+        # a name of its own would bear the program's.
         if not name.startswith(("async-executor", "jemalloc_bg", "polars-", "tokio-")):
             found.append(name)
     return found
