@@ -41,17 +41,24 @@ impl Power {
             Self::Root => values.iter_mut().for_each(|value| *value = value.sqrt()),
             Self::One => {}
             Self::Two => values.iter_mut().for_each(|value| *value *= *value),
-            Self::Other(exponent) => {
+            Self::Other(exponent) if exponent > 0.0 => {
                 let mut raised = [0.0; BLOCK];
                 for block in values.chunks_mut(BLOCK) {
                     let (raised, _) = raised.split_at_mut(block.len());
-                    if exponent > 0.0 && raise_block(block, exponent, raised) {
-                        block.copy_from_slice(raised);
-                    } else {
-                        block
-                            .iter_mut()
-                            .for_each(|value| *value = value.powf(exponent));
+                    if !raise_block(block, exponent, raised) {
+                        // One by one, so that a power depends on its base alone and not on its neighbours.
+                        for (&base, out) in block.iter().zip(&mut *raised) {
+                            if !is_computed(base, exponent * log2(base)) {
+                                *out = base.powf(exponent);
+                            }
+                        }
                     }
+                    block.copy_from_slice(raised);
+                }
+            }
+            Self::Other(exponent) => {
+                for value in values {
+                    *value = value.powf(exponent);
                 }
             }
         }
@@ -61,7 +68,7 @@ impl Power {
 /// Values that are raised at once.
 const BLOCK: usize = 256;
 
-/// Powers of numbers from 0 on. `false`: one of the numbers or results is not a normal float, nor 0 to the power.
+/// Powers of numbers from 0 on, by an exponent above 0. `false`: some are not computed.
 fn raise_block(bases: &[f64], exponent: f64, raised: &mut [f64]) -> bool {
     #[cfg(target_arch = "x86_64")]
     {
@@ -84,16 +91,21 @@ fn raise_each(bases: &[f64], exponent: f64, raised: &mut [f64]) -> bool {
     let mut wrong = 0;
     for (&base, out) in bases.iter().zip(raised) {
         let power = exponent * log2(base);
-        let is_zero = base == 0.0;
-        #[allow(clippy::manual_range_contains, reason = "its `&&` is a branch")]
-        let is_in_range = (base >= f64::MIN_POSITIVE)
-            & (base <= f64::MAX)
-            & (power >= MIN_POWER)
-            & (power <= MAX_POWER);
-        wrong |= u64::from(!(is_zero | is_in_range));
-        *out = if is_zero { 0.0 } else { exp2(power) };
+        wrong |= u64::from(!is_computed(base, power));
+        *out = if base == 0.0 { 0.0 } else { exp2(power) };
     }
     wrong == 0
+}
+
+/// Whether the power of 2 is that of the base: both are normal floats, or the base is 0 and so is its power.
+#[inline(always)]
+#[allow(clippy::manual_range_contains, reason = "its `&&` is a branch")]
+fn is_computed(base: f64, power: f64) -> bool {
+    let is_in_range = (base >= f64::MIN_POSITIVE)
+        & (base <= f64::MAX)
+        & (power >= MIN_POWER)
+        & (power <= MAX_POWER);
+    (base == 0.0) | is_in_range
 }
 
 /// Results of powers of 2 between these are normal floats.
@@ -211,12 +223,31 @@ mod tests {
         }
     }
 
+    /// The same base has the same power, whatever stands beside it.
+    #[test]
+    fn a_power_depends_on_its_base_alone() {
+        let bases: Vec<f64> = (1..200).map(|i| f64::from(i) / 77.0).collect();
+        let alone = raised(bases.clone(), 0.6);
+        for neighbour in [f64::NAN, 1e-310, f64::INFINITY, 0.0] {
+            let beside = raised([bases.clone(), vec![neighbour]].concat(), 0.6);
+            assert_eq!(beside[..alone.len()], alone);
+        }
+    }
+
     #[test]
     fn what_is_not_normal_is_as_the_library_has_it() {
         let values = [0.0, 5e-324, 1e-310, f64::INFINITY, 1e-300, 1e300, 0.5];
         for exponent in [0.6, 1.5, 3.0, -2.5] {
             for (found, base) in raised(values.to_vec(), exponent).into_iter().zip(values) {
-                assert_eq!(found, base.powf(exponent), "{base:e} ^ {exponent}");
+                let right = base.powf(exponent);
+                if base.is_normal() && right.is_normal() {
+                    assert!(
+                        (found - right).abs() <= 1e-12 * right,
+                        "{base:e} ^ {exponent}"
+                    );
+                } else {
+                    assert_eq!(found, right, "{base:e} ^ {exponent}");
+                }
             }
         }
         assert!(raised(vec![f64::NAN], 0.6)[0].is_nan());

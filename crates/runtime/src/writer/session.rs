@@ -229,7 +229,7 @@ impl WriteSession {
     /// reads the whole cache that stands.
     ///
     /// # Errors
-    /// [`Error::SourceName`], also for the second source of a name in this session and for a name that differs from a
+    /// [`Error::SourceName`], also for the second source of a name in one write and for a name that differs from a
     /// standing cache's in case or Unicode form alone; [`Error::Exists`] and [`Error::Mismatch`] for what stands
     /// there; [`Error::Damaged`] for a cache of a later version; [`Error::Io`]; [`Error::Interrupted`].
     pub fn begin(&self, name: &str, fingerprint: Option<&str>) -> Result<Begin> {
