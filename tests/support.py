@@ -179,21 +179,26 @@ def flip(path: Path, offset: int) -> None:
         file.write(bytes([byte ^ 1]))
 
 
+def thread_names() -> list[str]:
+    """The names of this process's threads, but for those that end while we look."""
+    names = []
+    for task in Path("/proc/self/task").iterdir():
+        # The file is gone by then, or is there and can't be read (ESRCH).
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            names.append((task / "comm").read_text().removesuffix("\n"))
+    return names
+
+
 def native_threads(expected: int, patience: float = 10.0) -> int:
     """The threads of this process that are workers of ours or have no name of their own.
 
     Polars and its allocator name their threads, and start them when they like. A thread takes its
     name after it has started and ends after it was told to, so this waits for the number expected.
     """
-    tasks = Path("/proc/self/task")
-    process = (tasks / str(os.getpid()) / "comm").read_text()
+    process = Path(f"/proc/self/task/{os.getpid()}/comm").read_text().removesuffix("\n")
     deadline = time.monotonic() + patience
     while True:
-        names = []
-        for task in tasks.iterdir():
-            # A thread may end while we look.
-            with contextlib.suppress(OSError):
-                names.append((task / "comm").read_text())
+        names = thread_names()
         ours = sum(name.startswith("dataset_rt") for name in names)
         number = ours + names.count(process) - 1
         if number == expected or time.monotonic() > deadline:
