@@ -204,6 +204,11 @@ long: $(VENV)/test.stamp $(GO_READER) $(NODE_READER)
 	PROPTEST_CASES=5000 cargo test --quiet -p dataset_rt_runtime --test any_cache
 	DATASET_RT_LONG=1 $(PY) -m pytest --timeout 3600 tests
 
+## make test-release  the Python tests on a build as users have it, without link-time optimisation (10 minutes to compile)
+.PHONY: test-release
+test-release: bench-venv
+	$(BENCH_PY) -m pytest tests
+
 ## make soak          memory, descriptors and threads over many epochs, iterators and updates
 .PHONY: soak
 soak: $(VENV)/test.stamp

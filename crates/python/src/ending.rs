@@ -5,8 +5,12 @@
 //! interpreter, and the process aborts where a frame can't be left. pyo3 keeps threads that only wait for the
 //! interpreter from it. What is left are those that run Python code below ours, such as a source: they stop for good
 //! instead, as they do from 3.14 on, before anything of ours is dropped. For that the calls into the interpreter are
-//! declared as ones that unwind, which those of pyo3 are not: a compiler may take those for calls that always return.
-#![allow(unsafe_code)] // A few functions of the interpreter, declared again.
+//! ones that may unwind, which those of pyo3 are not: a compiler takes those for calls that always return. It keeps one
+//! declaration of a function for all who call it, and which one is chance where code of pyo3 is compiled together with
+//! ours: so the calls go through pointers that it can't see through.
+#![allow(unsafe_code)] // A few functions of the interpreter, under other types.
+
+use std::hint::black_box;
 
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -46,10 +50,16 @@ mod raw {
     }
 }
 
+type Object = *mut ffi::PyObject;
+type Unary = unsafe extern "C-unwind" fn(Object) -> Object;
+type Binary = unsafe extern "C-unwind" fn(Object, Object) -> Object;
+type Ternary = unsafe extern "C-unwind" fn(Object, Object, Object) -> Object;
+
 /// `iter(object)`.
 pub(crate) fn iterate<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyIterator>> {
+    let get_iter: Unary = black_box(raw::PyObject_GetIter);
     // SAFETY: the object is alive; a new reference or an exception comes back.
-    let iterator = survive(|| unsafe { raw::PyObject_GetIter(object.as_ptr()) });
+    let iterator = survive(|| unsafe { get_iter(object.as_ptr()) });
     // SAFETY: as above.
     let iterator = unsafe { Bound::from_owned_ptr_or_err(object.py(), iterator) }?;
     Ok(iterator.cast_into::<PyIterator>()?)
@@ -58,8 +68,9 @@ pub(crate) fn iterate<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Py
 /// `next(iterator)`, `None` at the end.
 pub(crate) fn next<'py>(iterator: &Bound<'py, PyIterator>) -> Option<PyResult<Bound<'py, PyAny>>> {
     let py = iterator.py();
+    let next: Unary = black_box(raw::PyIter_Next);
     // SAFETY: the iterator is alive and one; a new reference, an exception or nothing at all comes back.
-    let item = survive(|| unsafe { raw::PyIter_Next(iterator.as_ptr()) });
+    let item = survive(|| unsafe { next(iterator.as_ptr()) });
     // SAFETY: as above.
     match unsafe { Bound::from_owned_ptr_or_opt(py, item) } {
         Some(item) => Some(Ok(item)),
@@ -72,8 +83,9 @@ pub(crate) fn item<'py>(
     object: &Bound<'py, PyAny>,
     key: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let get_item: Binary = black_box(raw::PyObject_GetItem);
     // SAFETY: both are alive; a new reference or an exception comes back.
-    let value = survive(|| unsafe { raw::PyObject_GetItem(object.as_ptr(), key.as_ptr()) });
+    let value = survive(|| unsafe { get_item(object.as_ptr(), key.as_ptr()) });
     // SAFETY: as above.
     unsafe { Bound::from_owned_ptr_or_err(object.py(), value) }
 }
@@ -84,11 +96,12 @@ pub(crate) fn call<'py>(
     arguments: &Bound<'py, PyTuple>,
     keywords: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let none: *mut ffi::PyObject = std::ptr::null_mut();
+    let call: Ternary = black_box(raw::PyObject_Call);
+    let none: Object = std::ptr::null_mut();
     let keywords = keywords.map_or(none, |keywords| keywords.as_ptr());
     let result = survive(|| {
         // SAFETY: all are alive, and there may be no keywords; a new reference or an exception comes back.
-        unsafe { raw::PyObject_Call(callable.as_ptr(), arguments.as_ptr(), keywords) }
+        unsafe { call(callable.as_ptr(), arguments.as_ptr(), keywords) }
     });
     // SAFETY: as above.
     unsafe { Bound::from_owned_ptr_or_err(callable.py(), result) }
