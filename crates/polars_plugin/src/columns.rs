@@ -114,9 +114,25 @@ impl Inputs {
     }
 
     /// The result as a column, under the name of the first input.
-    pub(crate) fn boolean(&self, values: Vec<bool>) -> Series {
-        BooleanChunked::from_slice(self.name.clone(), &values).into_series()
+    pub(crate) fn boolean(&self, values: &[bool]) -> Series {
+        BooleanChunked::from_bitmap(self.name.clone(), bits(values)).into_series()
     }
+}
+
+/// Truth values as bits, eight at a time: Polars collects them one by one.
+fn bits(values: &[bool]) -> Bitmap {
+    let (eights, rest) = values.as_chunks::<8>();
+    let mut bytes = Vec::with_capacity(values.len().div_ceil(8));
+    bytes.extend(eights.iter().map(|eight| {
+        // Byte i, times 2^(56 - 7 i), is bit i of the highest byte; no two of the others meet.
+        let word = u64::from_le_bytes(eight.map(u8::from));
+        word.wrapping_mul(0x0102_0408_1020_4080).to_le_bytes()[7]
+    }));
+    if !rest.is_empty() {
+        let bit = |byte, (at, &value): (usize, &bool)| byte | u8::from(value) << at;
+        bytes.push(rest.iter().enumerate().fold(0, bit));
+    }
+    Bitmap::from_u8_vec(bytes, values.len())
 }
 
 /// A column of numbers as Float64.
@@ -139,6 +155,20 @@ fn is_number(dtype: &DataType) -> bool {
         dtype,
         Null | Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 | UInt64 | Float16 | Float32
     )
+}
+
+/// The first row whose number is NaN.
+pub(crate) fn first_nan(column: &Float64Chunked) -> Option<usize> {
+    // What nulls hold is of no meaning, but seldom NaN: most columns are told by this alone.
+    let may_have_nan =
+        |values: &[f64]| values.iter().fold(false, |any, value| any | value.is_nan());
+    let mut chunks = column.downcast_iter();
+    if !chunks.any(|chunk| may_have_nan(chunk.values())) {
+        return None;
+    }
+    column
+        .iter()
+        .position(|value| value.is_some_and(f64::is_nan))
 }
 
 /// A function of each number, given for many at once; nulls stay.

@@ -7,7 +7,7 @@ use polars::prelude::*;
 use pyo3_polars::derive::polars_expr;
 use serde::Deserialize;
 
-use crate::columns::{Inputs, failed, numeric};
+use crate::columns::{Inputs, failed, first_nan, numeric};
 use crate::dtypes::{boolean, uint32, uint64};
 use crate::keys::{groups, map_keys, none_left, seed, take, whole_hashes, without_nulls};
 
@@ -76,7 +76,7 @@ fn sample_mask(inputs: &[Series], kwargs: SampleWeighted) -> PolarsResult<Series
     let mask = kwargs.draw.with(&inputs, columns, |drawing| {
         expr::sample_without_replacement(weights, kwargs.n as usize, drawing).map_err(failed)
     })?;
-    Ok(inputs.boolean(mask))
+    Ok(inputs.boolean(&mask))
 }
 
 #[polars_expr(output_type_func=uint32)]
@@ -210,7 +210,7 @@ fn curriculum_mask(inputs: &[Series], kwargs: Curriculum) -> PolarsResult<Series
         Some(groups) => expr::by_group(&values, &groups, of_rows),
     };
     let mask = mask.map_err(failed)?;
-    Ok(inputs.boolean(mask))
+    Ok(inputs.boolean(&mask))
 }
 
 #[derive(Deserialize)]
@@ -256,10 +256,7 @@ fn bucket_edges(inputs: &[Series], kwargs: BucketEdges) -> PolarsResult<Series> 
     let edges = kwargs.edges;
     expr::check_edges(&edges).map_err(failed)?;
     let values = numeric(&inputs.columns()[0], "value")?;
-    if let Some(row) = values
-        .iter()
-        .position(|value| value.is_some_and(f64::is_nan))
-    {
+    if let Some(row) = first_nan(&values) {
         polars_bail!(ComputeError: "the value of row {row} is NaN, which is in no bucket");
     }
     let buckets: UInt32Chunked =
@@ -277,9 +274,16 @@ struct BucketCount {
 #[polars_expr(output_type_func=uint32)]
 fn bucket_count(inputs: &[Series], kwargs: BucketCount) -> PolarsResult<Series> {
     let inputs = Inputs::new(inputs, kwargs.over, 1)?.exactly(1)?;
-    let values: Vec<Option<u64>> = crate::keys::ordered(&inputs.columns()[0], "value")?
-        .iter()
-        .collect();
+    let ordered = crate::keys::ordered(&inputs.columns()[0], "value")?;
+    let groups = groups(&inputs)?;
+    if ordered.null_count() == 0 && groups.is_none() {
+        let values = without_nulls(&ordered, "value")?;
+        return Ok(counts(
+            &inputs,
+            expr::buckets(&values, kwargs.n).map_err(failed)?,
+        ));
+    }
+    let values: Vec<Option<u64>> = ordered.iter().collect();
     let of_rows = |values: &[Option<u64>]| -> dataset_rt_runtime::Result<Vec<Option<u32>>> {
         let there: Vec<u64> = values.iter().copied().flatten().collect();
         let mut buckets = expr::buckets(&there, kwargs.n)?.into_iter();
@@ -288,7 +292,7 @@ fn bucket_count(inputs: &[Series], kwargs: BucketCount) -> PolarsResult<Series> 
             .map(|value| value.and_then(|_| buckets.next()))
             .collect())
     };
-    let buckets: Vec<Option<u32>> = match groups(&inputs)? {
+    let buckets: Vec<Option<u32>> = match groups {
         None => of_rows(&values),
         Some(groups) => expr::by_group(&values, &groups, of_rows),
     }

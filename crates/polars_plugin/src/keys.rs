@@ -6,7 +6,7 @@ use dataset_rt_runtime::expr::{
 use polars::chunked_array::ops::arity::unary_elementwise_values;
 use polars::prelude::*;
 
-use crate::columns::{Inputs, failed};
+use crate::columns::{Inputs, failed, first_nan};
 
 /// What a null in a key is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -112,10 +112,7 @@ pub(crate) fn ordered(column: &Series, what: &str) -> PolarsResult<UInt64Chunked
         DataType::Float16 | DataType::Float32 | DataType::Float64 => {
             let floats = physical.cast(&DataType::Float64)?;
             let floats = floats.f64()?;
-            if let Some(row) = floats
-                .iter()
-                .position(|value| value.is_some_and(f64::is_nan))
-            {
+            if let Some(row) = first_nan(floats) {
                 polars_bail!(ComputeError: "the {what} of row {row} is NaN, which has no place in an order");
             }
             Ok(unary_elementwise_values(floats, |value| {

@@ -62,5 +62,5 @@ struct Cap {
 fn cap_per_class(inputs: &[Series], kwargs: Cap) -> PolarsResult<Series> {
     let inputs = Inputs::new(inputs, kwargs.over, 1)?;
     let classes = inputs.classes(0, kwargs.null.into())?;
-    Ok(inputs.boolean(expr::cap_per_class(classes.codes(), kwargs.n)))
+    Ok(inputs.boolean(&expr::cap_per_class(classes.codes(), kwargs.n)))
 }

@@ -106,6 +106,9 @@ struct Stratified {
     over: usize,
 }
 
+/// Labels and keys, or labels and groups, to parts.
+type Stratify = fn(&[u64], &[u64], &Shares) -> dataset_rt_runtime::Result<Vec<u32>>;
+
 impl Stratified {
     fn parts(&self, inputs: &Inputs, shares: &Shares) -> PolarsResult<Vec<u32>> {
         let seed = seed(self.seed);
@@ -115,23 +118,23 @@ impl Stratified {
         let group = take(&mut columns, self.groups)?;
         none_left(columns)?;
         let over = groups(inputs)?;
-        if group.is_empty() {
-            let rows: Vec<(u64, u64)> = labels.into_iter().zip(keys).collect();
-            return in_groups(&rows, over.as_ref(), |rows| {
-                let (labels, keys): (Vec<u64>, Vec<u64>) = rows.iter().copied().unzip();
-                expr::stratified(&labels, &keys, shares)
-            });
-        }
-        // A row without a group is a group of its own, which goes by its key.
-        let own = hashes(group, seed)?;
-        let rows: Vec<(u64, u64)> = labels
-            .into_iter()
-            .zip(own.iter().zip(keys).map(|(own, key)| own.unwrap_or(key)))
-            .collect();
-        in_groups(&rows, over.as_ref(), |rows| {
-            let (labels, groups): (Vec<u64>, Vec<u64>) = rows.iter().copied().unzip();
-            expr::stratified_groups(&labels, &groups, shares)
+        let (units, stratify): (Vec<u64>, Stratify) = if group.is_empty() {
+            (keys, expr::stratified)
+        } else {
+            // A row without a group is a group of its own, which goes by its key.
+            let own = hashes(group, seed)?;
+            let units = own.iter().zip(keys).map(|(own, key)| own.unwrap_or(key));
+            (units.collect(), expr::stratified_groups)
+        };
+        let Some(over) = over else {
+            return stratify(&labels, &units, shares).map_err(failed);
+        };
+        let rows: Vec<(u64, u64)> = labels.into_iter().zip(units).collect();
+        expr::by_group(&rows, &over, |rows| {
+            let (labels, units): (Vec<u64>, Vec<u64>) = rows.iter().copied().unzip();
+            stratify(&labels, &units, shares)
         })
+        .map_err(failed)
     }
 }
 
@@ -216,5 +219,5 @@ fn split_leaks(inputs: &[Series], kwargs: SplitLeaks) -> PolarsResult<Series> {
             rows[row].0.is_some() && rows[row].1.is_some()
         }))
     })?;
-    Ok(inputs.boolean(mask))
+    Ok(inputs.boolean(&mask))
 }

@@ -18,6 +18,7 @@ mod pool;
 mod reader;
 mod region;
 mod sampler;
+mod vector;
 mod writer;
 
 pub use active::{ActiveTable, SampleRef, UpdateReport};

@@ -1,5 +1,7 @@
 //! Classes of rows, each within a group.
 
+use std::sync::OnceLock;
+
 use super::codes::{Codes, Nulls};
 use super::refused;
 use crate::error::Result;
@@ -31,7 +33,7 @@ impl NullClass {
 #[derive(Clone, Debug)]
 pub struct Classes {
     codes: Codes,
-    counts: Vec<u64>,
+    counts: OnceLock<Vec<u64>>,
     /// The classes of one group follow each other here; without groups all classes in their order.
     order: Option<Order>,
 }
@@ -64,19 +66,17 @@ impl Classes {
             ));
         }
         let Some(groups) = groups else {
-            let counts = codes.counts();
             return Ok(Self {
                 codes,
-                counts,
+                counts: OnceLock::new(),
                 order: None,
             });
         };
         let (codes, parts) = Codes::pairs(groups, &codes)?;
-        let counts = codes.counts();
         Ok(Self {
             order: Some(Order::new(parts, groups.bound())),
             codes,
-            counts,
+            counts: OnceLock::new(),
         })
     }
 
@@ -87,7 +87,12 @@ impl Classes {
 
     /// Rows of each class; zero for a code that no row has.
     pub fn counts(&self) -> &[u64] {
-        &self.counts
+        self.counts.get_or_init(|| self.codes.counts())
+    }
+
+    /// Whether all classes are of one group.
+    pub(super) fn is_one_group(&self) -> bool {
+        self.order.is_none()
     }
 
     /// The code that the rows of a class had before groups told them apart.
@@ -102,16 +107,17 @@ impl Classes {
     /// Those of `visit`.
     pub fn each_group(&self, mut visit: impl FnMut(&[usize]) -> Result<()>) -> Result<()> {
         let mut present = Vec::new();
+        let counts = self.counts();
         let mut call = |classes: &mut dyn Iterator<Item = usize>| {
             present.clear();
-            present.extend(classes.filter(|&class| self.counts[class] > 0));
+            present.extend(classes.filter(|&class| counts[class] > 0));
             if present.is_empty() {
                 return Ok(());
             }
             visit(&present)
         };
         match &self.order {
-            None => call(&mut (0..self.counts.len())),
+            None => call(&mut (0..counts.len())),
             Some(order) => order.starts.windows(2).try_for_each(|ends| {
                 let classes = &order.classes[ends[0]..ends[1]];
                 call(&mut classes.iter().map(|&class| class as usize))

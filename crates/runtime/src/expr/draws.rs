@@ -7,6 +7,8 @@
 use std::sync::Arc;
 
 use super::hashed::{Groups, check_rows, narrow};
+use super::memory::with_room;
+use super::numbers::{Rule, count_above_zero};
 use super::smallest::smallest;
 use crate::error::{Error, Fault, Result};
 use crate::sampler::draw::{index, low};
@@ -17,6 +19,9 @@ use crate::sampler::{Sampler, SamplerConfig};
 
 /// The key of a row that is never taken: above all keys of [`race`].
 const NEVER: u64 = u64::MAX;
+
+/// Random words that are made at once.
+const PART: usize = 512;
 
 /// Positions that a sampler fills at once.
 const FILLED: u64 = 4096;
@@ -72,23 +77,19 @@ impl<'a> RowBlocks<'a> {
         }
     }
 
-    /// The blocks of the rows from `first` on.
-    fn fill(&self, first: usize, out: &mut [u128]) {
+    /// A random word of each of the rows from `first` on.
+    fn fill(&self, first: usize, out: &mut [u64]) {
         let rows = first..first + out.len();
         match (&self.groups, self.keys) {
-            (None, None) => self.all.fill(first as u64, out),
-            (None, Some(keys)) => {
-                for (slot, &key) in out.iter_mut().zip(&keys[rows]) {
-                    *slot = self.all.get(key);
-                }
-            }
+            (None, None) => self.all.fill_low(first as u64, out),
+            (None, Some(keys)) => self.all.fill_low_of(&keys[rows], out),
             (Some(groups), keys) => {
                 for (slot, row) in out.iter_mut().zip(rows) {
                     let place = match keys {
                         Some(keys) => keys[row],
                         None => u64::from(groups.places[row]),
                     };
-                    *slot = groups.blocks[groups.codes[row] as usize].get(place);
+                    *slot = low(groups.blocks[groups.codes[row] as usize].get(place));
                 }
             }
         }
@@ -96,16 +97,13 @@ impl<'a> RowBlocks<'a> {
 
     /// One word a row.
     fn words(&self, rows: usize) -> Vec<u64> {
-        let mut words = vec![0; rows];
-        let mut blocks = [0; race::BATCH];
-        let mut first = 0;
-        for part in words.chunks_mut(race::BATCH) {
-            let blocks = &mut blocks[..part.len()];
-            self.fill(first, blocks);
-            for (word, &block) in part.iter_mut().zip(&*blocks) {
-                *word = low(block);
-            }
-            first += part.len();
+        // Filled part by part, so that each is written once while its page is in the cache.
+        let mut words = with_room(rows);
+        let mut part = [0; PART];
+        while words.len() < rows {
+            let part = &mut part[..PART.min(rows - words.len())];
+            self.fill(words.len(), part);
+            words.extend_from_slice(part);
         }
         words
     }
@@ -138,7 +136,7 @@ pub fn sample_without_replacement(
     check_weights(weights)?;
     enough(weights, n, drawing.groups)?;
     let blocks = RowBlocks::new(drawing, Domain::Select);
-    let mut keys = Vec::with_capacity(weights.len());
+    let mut keys = with_room(weights.len());
     let mut words = [0; race::BATCH];
     for weights in weights.chunks(race::BATCH) {
         let first = keys.len();
@@ -146,9 +144,7 @@ pub fn sample_without_replacement(
         blocks.fill(first, words);
         race::keys(words, weights, &mut keys);
         for (key, &weight) in keys[first..].iter_mut().zip(weights) {
-            if weight == 0.0 {
-                *key = NEVER;
-            }
+            *key = if weight == 0.0 { NEVER } else { *key };
         }
     }
     Ok(match drawing.groups {
@@ -328,21 +324,22 @@ pub fn repeat_counts(factors: &[f64], drawing: &Drawing<'_>) -> Result<Vec<u32>>
 }
 
 fn check_weights(weights: &[f64]) -> Result<()> {
-    match weights
-        .iter()
-        .position(|&weight| !(0.0..f64::INFINITY).contains(&weight))
-    {
-        None => Ok(()),
-        Some(row) => Err(Error::Table {
-            fault: Fault::Value,
-            column: "weight".to_owned(),
-            row: Some(row as u64),
-            message: format!(
-                "weights must be finite and at least 0, found {} at row {row}",
-                weights[row]
-            ),
-        }),
+    if Rule::Weight.allows_all(weights) {
+        return Ok(());
     }
+    let row = weights
+        .iter()
+        .position(|&weight| !Rule::Weight.allows(weight));
+    let row = row.unwrap_or_default();
+    Err(Error::Table {
+        fault: Fault::Value,
+        column: "weight".to_owned(),
+        row: Some(row as u64),
+        message: format!(
+            "weights must be finite and at least 0, found {} at row {row}",
+            weights[row]
+        ),
+    })
 }
 
 /// Whether n rows can be drawn, from every group.
@@ -359,7 +356,7 @@ fn enough(weights: &[f64], n: usize, groups: Option<&Groups>) -> Result<()> {
     };
     match groups {
         None => {
-            let found = weights.iter().filter(|&&weight| weight > 0.0).count();
+            let found = count_above_zero(weights);
             if found < n && !weights.is_empty() {
                 return refused(found, String::new());
             }

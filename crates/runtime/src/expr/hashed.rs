@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Range;
 
+use super::memory::with_room;
+use super::table::Table;
 use crate::error::{Error, Result};
 
 /// A map by hashes: they are mixed well already.
@@ -29,13 +32,83 @@ impl Hasher for Given {
     }
 }
 
+/// The group of each row. Groups are numbered by their first rows.
+#[derive(Clone, Debug)]
+pub(super) struct GroupCodes {
+    hashes: Vec<u64>,
+    codes: Vec<u32>,
+    /// Where the rows of each group start when they are sorted into groups, and the end of the last.
+    starts: Vec<usize>,
+}
+
+impl GroupCodes {
+    /// Groups of the rows whose hashes are the same.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for 2^32 rows or more.
+    pub(super) fn new(of_rows: &[u64]) -> Result<Self> {
+        check_rows(of_rows.len())?;
+        let mut table = Table::new();
+        let mut next = 0;
+        let mut hashes = Vec::new();
+        let mut sizes: Vec<usize> = Vec::new();
+        let mut codes = with_room(of_rows.len());
+        for &hash in of_rows {
+            let code = table.code(hash, &mut next);
+            if code as usize == hashes.len() {
+                hashes.push(hash);
+                sizes.push(0);
+            }
+            sizes[code as usize] += 1;
+            codes.push(code);
+        }
+        let mut starts = Vec::with_capacity(sizes.len() + 1);
+        let mut sum = 0;
+        for size in sizes {
+            starts.push(sum);
+            sum += size;
+        }
+        starts.push(sum);
+        Ok(Self {
+            hashes,
+            codes,
+            starts,
+        })
+    }
+
+    /// The hash of each group.
+    pub(super) fn hashes(&self) -> &[u64] {
+        &self.hashes
+    }
+
+    /// The group of each row.
+    pub(super) fn codes(&self) -> &[u32] {
+        &self.codes
+    }
+
+    /// Where the rows of a group are in [`sorted`](Self::sorted).
+    pub(super) fn range(&self, group: usize) -> Range<usize> {
+        self.starts[group]..self.starts[group + 1]
+    }
+
+    /// The values of the rows, group by group, in each in the order of the rows.
+    pub(super) fn sorted<T: Copy + Default>(&self, values: impl Iterator<Item = T>) -> Vec<T> {
+        let mut next = self.starts.clone();
+        let mut sorted = with_room(self.codes.len());
+        sorted.resize(self.codes.len(), T::default());
+        for (value, &code) in values.zip(&self.codes) {
+            let at = &mut next[code as usize];
+            sorted[*at] = value;
+            *at += 1;
+        }
+        sorted
+    }
+}
+
 /// Rows sorted into groups, each in the order of the rows. Groups are numbered by their first rows.
 #[derive(Clone, Debug)]
 pub struct Groups {
-    hashes: Vec<u64>,
-    codes: Vec<u32>,
-    /// Where each group starts in `rows`, and the end of the last.
-    starts: Vec<usize>,
+    of_rows: GroupCodes,
     rows: Vec<u32>,
 }
 
@@ -45,73 +118,34 @@ impl Groups {
     /// # Errors
     /// [`Error::Argument`] for 2^32 rows or more.
     pub fn new(of_rows: &[u64]) -> Result<Self> {
-        check_rows(of_rows.len())?;
-        let mut known: HashesTo<u32> = HashMap::default();
-        let mut hashes = Vec::new();
-        let mut sizes: Vec<usize> = Vec::new();
-        let mut last = None;
-        let codes: Vec<u32> = of_rows
-            .iter()
-            .map(|&hash| {
-                let code = match last {
-                    // Rows of one group often follow each other.
-                    Some((before, code)) if before == hash => code,
-                    _ => *known.entry(hash).or_insert_with(|| {
-                        hashes.push(hash);
-                        sizes.push(0);
-                        narrow(hashes.len() - 1)
-                    }),
-                };
-                last = Some((hash, code));
-                sizes[code as usize] += 1;
-                code
-            })
-            .collect();
-        let mut starts = Vec::with_capacity(sizes.len() + 1);
-        let mut sum = 0;
-        for size in sizes {
-            starts.push(sum);
-            sum += size;
-        }
-        starts.push(sum);
-        let mut next = starts.clone();
-        let mut rows = vec![0; codes.len()];
-        for (row, &code) in (0..).zip(&codes) {
-            let at = &mut next[code as usize];
-            rows[*at] = row;
-            *at += 1;
-        }
-        Ok(Self {
-            hashes,
-            codes,
-            starts,
-            rows,
-        })
+        let of_rows = GroupCodes::new(of_rows)?;
+        let rows = of_rows.sorted(0_u32..=u32::MAX);
+        Ok(Self { of_rows, rows })
     }
 
     /// Number of groups.
     pub fn len(&self) -> usize {
-        self.hashes.len()
+        self.hashes().len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.hashes.is_empty()
+        self.hashes().is_empty()
     }
 
     /// The hash of each group.
     pub fn hashes(&self) -> &[u64] {
-        &self.hashes
+        self.of_rows.hashes()
     }
 
     /// The group of each row.
     pub fn codes(&self) -> &[u32] {
-        &self.codes
+        self.of_rows.codes()
     }
 
     /// The rows of a group, ascending.
     pub fn rows(&self, group: usize) -> &[u32] {
-        &self.rows[self.starts[group]..self.starts[group + 1]]
+        &self.rows[self.of_rows.range(group)]
     }
 
     /// The rows of all groups, one group after the other.
@@ -121,7 +155,7 @@ impl Groups {
 
     /// The place of each row in its group.
     pub(super) fn places(&self) -> Vec<u32> {
-        let mut places = vec![0; self.codes.len()];
+        let mut places = vec![0; self.rows.len()];
         for rows in self.iter() {
             for (place, &row) in (0..).zip(rows) {
                 places[row as usize] = place;

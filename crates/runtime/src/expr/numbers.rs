@@ -1,9 +1,10 @@
-//! Columns of numbers, checked and copied once; then functions work in place.
+//! Columns of numbers, checked and shown block by block, or copied once; then functions work in place.
 
 use super::codes::{Chunk, Codes};
 use super::memory::with_room;
 use super::refused;
 use crate::error::Result;
+use crate::vector::wide;
 
 /// What becomes of rows whose number is null.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -14,6 +15,64 @@ pub enum NullNumber {
     Error,
     /// They get weight 0 and count for nothing.
     Zero,
+}
+
+/// What the numbers of a column must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// Anything, NaN too: so once they have been checked.
+    Any,
+    /// Not NaN.
+    Number,
+    /// Neither NaN nor infinite.
+    Finite,
+    /// Finite and not below 0.
+    Weight,
+}
+
+impl Rule {
+    /// Whether a number is allowed.
+    pub(super) fn allows(self, value: f64) -> bool {
+        self.allows_all(&[value])
+    }
+
+    /// Whether all are.
+    pub(super) fn allows_all(self, values: &[f64]) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Number => none_is_nan(values),
+            Self::Finite => all_are_finite(values),
+            Self::Weight => all_are_weights(values),
+        }
+    }
+
+    /// What stands behind "must be" in a message.
+    fn text(self) -> &'static str {
+        match self {
+            Self::Any | Self::Number => "a number",
+            Self::Finite => "finite",
+            Self::Weight => "finite and at least 0",
+        }
+    }
+}
+
+wide! {
+    fn none_is_nan(values: &[f64]) -> bool {
+        all_of(values, |value| !value.is_nan())
+    }
+}
+
+wide! {
+    fn all_are_finite(values: &[f64]) -> bool {
+        all_of(values, |value| value.abs() <= f64::MAX)
+    }
+}
+
+wide! {
+    fn all_are_weights(values: &[f64]) -> bool {
+        // In these words, since others become branches, or comparisons of integers, which are slow as vectors.
+        all_of(values, |value| (value >= 0.0) & (value <= f64::MAX))
+    }
 }
 
 /// A column of numbers.
@@ -44,16 +103,11 @@ impl Numbers<'_> {
     /// The values in one piece, `null` for nulls.
     ///
     /// # Errors
-    /// [`Error::Table`](crate::Error::Table) for the first row whose value is not `allowed`, NaN among others, and for
-    /// the first null where they are refused.
-    pub(super) fn checked(
-        &self,
-        null: f64,
-        allowed: impl Fn(f64) -> bool,
-        rule: &str,
-    ) -> Result<Vec<f64>> {
+    /// [`Error::Table`](crate::Error::Table) for the first row whose value is not allowed, and for the first null where they
+    /// are refused.
+    pub(super) fn checked(&self, null: f64, rule: Rule) -> Result<Vec<f64>> {
         let mut values = with_room(self.len());
-        self.each_filled_block(null, allowed, rule, |block| values.extend_from_slice(block))?;
+        self.each_filled_block(null, rule, |block| values.extend_from_slice(block))?;
         Ok(values)
     }
 
@@ -65,7 +119,7 @@ impl Numbers<'_> {
         mut append: impl FnMut(&[f64], &mut Vec<f64>),
     ) -> Result<Vec<f64>> {
         let mut out = with_room(self.len());
-        self.each_filled_block(null, |_| true, "", |block| append(block, &mut out))?;
+        self.each_filled_block(null, Rule::Any, |block| append(block, &mut out))?;
         Ok(out)
     }
 
@@ -76,8 +130,7 @@ impl Numbers<'_> {
     pub(super) fn each_filled_block(
         &self,
         null: f64,
-        allowed: impl Fn(f64) -> bool,
-        rule: &str,
+        rule: Rule,
         mut visit: impl FnMut(&[f64]),
     ) -> Result<()> {
         let mut filled = Vec::new();
@@ -92,14 +145,14 @@ impl Numbers<'_> {
                         if !is_there && self.null == NullNumber::Error {
                             return Err(self.missing(before + row));
                         }
-                        if is_there && !allowed(value) {
+                        if is_there && !rule.allows(value) {
                             return Err(self.not_allowed(before, Some(row), block, rule));
                         }
                         filled.push(if is_there { value } else { null });
                     }
                     shown = &filled;
-                } else if !all_of(block, &allowed) {
-                    let row = block.iter().position(|&value| !allowed(value));
+                } else if !rule.allows_all(block) {
+                    let row = block.iter().position(|&value| !rule.allows(value));
                     return Err(self.not_allowed(before, row, block, rule));
                 }
                 visit(shown);
@@ -113,12 +166,7 @@ impl Numbers<'_> {
     ///
     /// # Errors
     /// As [`checked`](Self::checked).
-    pub(super) fn each_block(
-        &self,
-        allowed: impl Fn(f64) -> bool,
-        rule: &str,
-        mut visit: impl FnMut(&[f64]),
-    ) -> Result<()> {
+    pub(super) fn each_block(&self, rule: Rule, mut visit: impl FnMut(&[f64])) -> Result<()> {
         let mut there = Vec::new();
         let mut before = 0;
         for chunk in &self.chunks {
@@ -135,8 +183,8 @@ impl Numbers<'_> {
                     there.extend(rows.filter(|(row, _)| valid(*row)).map(|(_, value)| *value));
                     shown = &there;
                 }
-                if !all_of(shown, &allowed) {
-                    let wrong = |row: &usize| valid(*row) && !allowed(block[*row]);
+                if !rule.allows_all(shown) {
+                    let wrong = |row: &usize| valid(*row) && !rule.allows(block[*row]);
                     let row = (0..block.len()).find(wrong);
                     return Err(self.not_allowed(before, row, block, rule));
                 }
@@ -152,11 +200,11 @@ impl Numbers<'_> {
         before: usize,
         row: Option<usize>,
         values: &[f64],
-        rule: &str,
+        rule: Rule,
     ) -> crate::Error {
         let at = row.unwrap_or_default();
         let value = values.get(at).copied().unwrap_or(f64::NAN);
-        let row = before + at;
+        let (row, rule) = (before + at, rule.text());
         let message = format!("{} must be {rule}, found {value} in row {row}", self.name);
         refused(self.name, Some(row), message)
     }
@@ -209,43 +257,67 @@ pub(super) fn sums(values: &[f64], groups: Option<&Codes>) -> Vec<f64> {
 
 /// The sum, by sums of blocks of several lanes: faster than one sum, and nearer to the true value.
 pub(super) fn sum(values: &[f64]) -> f64 {
-    let blocks = values.chunks(1024);
-    blocks.map(|block| block_sum(block, |value| value)).sum()
+    values.chunks(1024).map(block_sum).sum()
 }
 
-/// The sum of a function of a few values.
-#[inline(always)]
-pub(super) fn block_sum(block: &[f64], of: impl Fn(f64) -> f64) -> f64 {
-    const LANES: usize = 8;
-    let (rows, rest) = block.as_chunks::<LANES>();
-    let mut lanes = [0.0; LANES];
-    for row in rows {
-        for (lane, &value) in lanes.iter_mut().zip(row) {
-            *lane += of(value);
+/// Numbers that are added side by side, each lane by itself.
+pub(super) const LANES: usize = 8;
+
+wide! {
+    /// The sum of a few values.
+    pub(super) fn block_sum(block: &[f64]) -> f64 {
+        let (rows, rest) = block.as_chunks::<LANES>();
+        let mut lanes = [0.0; LANES];
+        for row in rows {
+            for (lane, &value) in lanes.iter_mut().zip(row) {
+                *lane += value;
+            }
         }
+        lanes.iter().sum::<f64>() + rest.iter().sum::<f64>()
     }
-    lanes.iter().sum::<f64>() + rest.iter().map(|&value| of(value)).sum::<f64>()
 }
 
-/// The sums of a function of a few values and of its squares.
-#[inline(always)]
-pub(super) fn block_sums(block: &[f64], of: impl Fn(f64) -> f64) -> (f64, f64) {
-    const LANES: usize = 8;
-    let (rows, rest) = block.as_chunks::<LANES>();
-    let (mut sums, mut squares) = ([0.0; LANES], [0.0; LANES]);
-    for row in rows {
-        for ((sum, square), &value) in sums.iter_mut().zip(&mut squares).zip(row) {
-            let value = of(value);
-            *sum += value;
-            *square += value * value;
+wide! {
+    /// The sums of a few values times `scale`, and of the squares of these.
+    pub(super) fn block_sums(block: &[f64], scale: f64) -> (f64, f64) {
+        let (rows, rest) = block.as_chunks::<LANES>();
+        let (mut sums, mut squares) = ([0.0; LANES], [0.0; LANES]);
+        for row in rows {
+            for ((sum, square), &value) in sums.iter_mut().zip(&mut squares).zip(row) {
+                let value = value * scale;
+                *sum += value;
+                *square += value * value;
+            }
         }
+        let of_rest = |(sum, squares), &value| {
+            let value = value * scale;
+            (sum + value, squares + value * value)
+        };
+        rest.iter()
+            .fold((sums.iter().sum(), squares.iter().sum()), of_rest)
     }
-    let of_rest = |(sum, squares), &value| {
-        let value = of(value);
-        (sum + value, squares + value * value)
-    };
-    rest.iter()
-        .fold((sums.iter().sum(), squares.iter().sum()), of_rest)
+}
+
+wide! {
+    /// The largest of values of which none is NaN, and of `least`.
+    pub(super) fn block_max(block: &[f64], least: f64) -> f64 {
+        let larger = |a: f64, b: f64| if a > b { a } else { b };
+        let (rows, rest) = block.as_chunks::<LANES>();
+        let mut lanes = [least; LANES];
+        for row in rows {
+            for (lane, &value) in lanes.iter_mut().zip(row) {
+                *lane = larger(*lane, value);
+            }
+        }
+        lanes.iter().chain(rest).copied().fold(least, larger)
+    }
+}
+
+wide! {
+    /// How many values are above 0.
+    pub(super) fn count_above_zero(values: &[f64]) -> usize {
+        values.iter().map(|&value| usize::from(value > 0.0)).sum()
+    }
 }
 
 /// A function of each value of a chunk, nulls too.

@@ -108,8 +108,7 @@ pub fn buckets(values: &[u64], n: u32) -> Result<Vec<u32>> {
         .map(|j| (u128::from(j) * u128::from(rows)).div_ceil(u128::from(n)))
         .map(|rank| usize::try_from(rank).unwrap_or(usize::MAX))
         .collect();
-    let cuts = Cuts::new(values, &ranks);
-    Ok(values.iter().map(|&value| cuts.part(value)).collect())
+    Ok(Cuts::new(values, &ranks).parts(values))
 }
 
 /// The place of each row in an order whose batches hold rows of like length: rows go by `order` (of equal ones the

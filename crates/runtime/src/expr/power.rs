@@ -7,6 +7,8 @@
 
 use std::f64::consts::{LN_2, LOG2_E, SQRT_2};
 
+use crate::vector::wide;
+
 /// A power that is raised many times.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Power {
@@ -68,33 +70,17 @@ impl Power {
 /// Values that are raised at once.
 const BLOCK: usize = 256;
 
-/// Powers of numbers from 0 on, by an exponent above 0. `false`: some are not computed.
-fn raise_block(bases: &[f64], exponent: f64, raised: &mut [f64]) -> bool {
-    #[cfg(target_arch = "x86_64")]
-    {
-        /// Twice as many numbers at once. The operations are the same, so are the results.
-        #[target_feature(enable = "avx2")]
-        fn wide(bases: &[f64], exponent: f64, raised: &mut [f64]) -> bool {
-            raise_each(bases, exponent, raised)
+wide! {
+    /// Powers of numbers from 0 on, by an exponent above 0. `false`: some are not computed.
+    fn raise_block(bases: &[f64], exponent: f64, raised: &mut [f64]) -> bool {
+        let mut wrong = 0;
+        for (&base, out) in bases.iter().zip(raised) {
+            let power = exponent * log2(base);
+            wrong |= u64::from(!is_computed(base, power));
+            *out = if base == 0.0 { 0.0 } else { exp2(power) };
         }
-        if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has the instructions.
-            #[allow(unsafe_code)]
-            return unsafe { wide(bases, exponent, raised) };
-        }
+        wrong == 0
     }
-    raise_each(bases, exponent, raised)
-}
-
-#[inline(always)]
-fn raise_each(bases: &[f64], exponent: f64, raised: &mut [f64]) -> bool {
-    let mut wrong = 0;
-    for (&base, out) in bases.iter().zip(raised) {
-        let power = exponent * log2(base);
-        wrong |= u64::from(!is_computed(base, power));
-        *out = if base == 0.0 { 0.0 } else { exp2(power) };
-    }
-    wrong == 0
 }
 
 /// Whether the power of 2 is that of the base: both are normal floats, or the base is 0 and so is its power.

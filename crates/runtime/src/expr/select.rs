@@ -1,19 +1,14 @@
 //! The largest values of a column, without a sort.
 
 use super::codes::Codes;
-use super::numbers::{Numbers, all_of};
+use super::numbers::{Numbers, Rule, all_of};
 use crate::error::Result;
 
 /// 1 for the rows of the largest values, 0 for the others and for NaN, which nulls are here. `kept` says how many of how
 /// many rows with a value; of equal values the first rows come first.
-pub(super) fn largest(
-    column: &Numbers<'_>,
-    rule: &str,
-    kept: impl Fn(usize) -> usize,
-) -> Result<Vec<f64>> {
+pub(super) fn largest(column: &Numbers<'_>, kept: impl Fn(usize) -> usize) -> Result<Vec<f64>> {
     let mut counts = Counts::new();
-    let is_number = |value: f64| !value.is_nan();
-    column.each_filled_block(f64::NAN, is_number, rule, |block| counts.add(block))?;
+    column.each_filled_block(f64::NAN, Rule::Number, |block| counts.add(block))?;
     let there = counts.rows();
     let mut cut = counts.cut(column, kept(there).min(there))?;
     column.mapped(f64::NAN, |block, out| cut.mark_block(block, out))
@@ -178,16 +173,11 @@ impl Counts {
         }
         let size = self.0[bucket] as usize;
         let mut inside = Vec::with_capacity(size);
-        column.each_filled_block(
-            f64::NAN,
-            |_| true,
-            "",
-            |block| {
-                let there = block.iter().filter(|value| !value.is_nan());
-                let keys = there.map(|&value| ordered(value));
-                inside.extend(keys.filter(|&key| Self::bucket(key) == bucket));
-            },
-        )?;
+        column.each_filled_block(f64::NAN, Rule::Any, |block| {
+            let there = block.iter().filter(|value| !value.is_nan());
+            let keys = there.map(|&value| ordered(value));
+            inside.extend(keys.filter(|&key| Self::bucket(key) == bucket));
+        })?;
         Ok(Cut::of_few(&mut inside, kept - (above - size)))
     }
 }

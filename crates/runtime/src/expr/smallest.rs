@@ -1,16 +1,25 @@
 //! The n-th smallest of many numbers, without sorting them, and the parts that such numbers cut a column into.
 
+use super::memory::with_room;
+use crate::vector::wide;
+
 /// Numbers that are selected from at once.
 const DIRECT: usize = 1 << 14;
 
 /// Numbers that are looked at first, to know where the wanted one lies about.
-const SAMPLED: usize = 4096;
+const SAMPLED: usize = 1 << 14;
 
 /// Ranks in the sample on either side of the wanted one: four standard deviations of the worst case.
-const MARGIN: usize = 128;
+const MARGIN: usize = 256;
+
+/// Values that are worked on while they are in the cache.
+const BLOCK: usize = 1024;
+
+/// Limits that a value is compared with one by one.
+const FEW: usize = 16;
 
 /// More selections than this cost more than one sort.
-const MANY: usize = 8;
+const MANY: usize = 16;
 
 /// The number of a rank, counted from 0, and how many numbers are smaller. The rank must be below the length.
 pub(super) fn nth_smallest(values: &[u64], rank: usize) -> (u64, usize) {
@@ -30,12 +39,7 @@ pub(super) fn nth_smallest(values: &[u64], rank: usize) -> (u64, usize) {
         .checked_sub(MARGIN)
         .map_or(0, |place| sample[place]);
     let high = sample.get(expected + MARGIN).copied().unwrap_or(u64::MAX);
-    let below: usize = values.iter().map(|&value| usize::from(value < low)).sum();
-    let near: Vec<u64> = values
-        .iter()
-        .filter(|&&value| low <= value && value <= high)
-        .copied()
-        .collect();
+    let (below, near) = split_off(values, low, high);
     match rank.checked_sub(below) {
         Some(rank) if rank < near.len() => {
             let (value, smaller) = nth_of(near, rank);
@@ -46,23 +50,75 @@ pub(super) fn nth_smallest(values: &[u64], rank: usize) -> (u64, usize) {
     }
 }
 
+/// How many numbers are below a range, and those within it.
+fn split_off(values: &[u64], low: u64, high: u64) -> (usize, Vec<u64>) {
+    let mut below = 0;
+    let mut near = Vec::new();
+    let mut places = [0; BLOCK];
+    for block in values.chunks(BLOCK) {
+        below += count_below(block, low);
+        // Written always and kept where it is near: a branch would be guessed wrong for each that is.
+        let mut found = 0;
+        for &value in block {
+            places[found] = value;
+            found += usize::from(value.wrapping_sub(low) <= high - low);
+        }
+        near.extend_from_slice(&places[..found]);
+    }
+    (below, near)
+}
+
+wide! {
+    fn count_below(values: &[u64], limit: u64) -> usize {
+        values.iter().map(|&value| usize::from(value < limit)).sum()
+    }
+}
+
+wide! {
+    fn add_whether_above(values: &[u64], limit: u64, counts: &mut [u32]) {
+        for (count, &value) in counts.iter_mut().zip(values) {
+            *count += u32::from(value > limit);
+        }
+    }
+}
+
+wide! {
+    fn append_whether_below(values: &[u64], limit: u64, out: &mut Vec<bool>) {
+        out.extend(values.iter().map(|&value| value < limit));
+    }
+}
+
 fn nth_of(mut values: Vec<u64>, rank: usize) -> (u64, usize) {
     let (left, &mut value, _) = values.select_nth_unstable(rank);
     let smaller = left.iter().filter(|&&other| other < value).count();
     (value, smaller)
 }
 
-/// The numbers of several ranks, ascending.
-pub(super) fn nth_smallest_of(values: &[u64], ranks: &[usize]) -> Vec<u64> {
-    if ranks.len() <= MANY {
+/// The numbers of several ascending ranks.
+fn nth_smallest_of(values: &[u64], ranks: &[usize]) -> Vec<u64> {
+    if ranks.len() <= MANY && values.len() > DIRECT {
         return ranks
             .iter()
             .map(|&rank| nth_smallest(values, rank).0)
             .collect();
     }
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable();
-    ranks.iter().map(|&rank| sorted[rank]).collect()
+    nth_of_scratch(&mut values.to_vec(), ranks)
+}
+
+/// The numbers of several ascending ranks, which brings the others into another order.
+fn nth_of_scratch(values: &mut [u64], ranks: &[usize]) -> Vec<u64> {
+    if ranks.len() > MANY {
+        values.sort_unstable();
+        return ranks.iter().map(|&rank| values[rank]).collect();
+    }
+    // What comes from the last rank on is to the right of what was before it.
+    let mut from = 0;
+    let found = |&rank: &usize| {
+        let (_, &mut value, _) = values[from..].select_nth_unstable(rank - from);
+        from = rank;
+        value
+    };
+    ranks.iter().map(found).collect()
 }
 
 /// Which of the values are the n smallest; of equal ones the first. All, where there are no more than n.
@@ -71,7 +127,8 @@ pub(super) fn smallest(values: &[u64], n: usize) -> Vec<bool> {
         return vec![false; values.len()];
     };
     let (last, smaller) = nth_smallest(values, rank);
-    let mut mask: Vec<bool> = values.iter().map(|&value| value < last).collect();
+    let mut mask = with_room(values.len());
+    append_whether_below(values, last, &mut mask);
     let equal = mask.iter_mut().zip(values);
     for (taken, _) in equal
         .filter(|(_, value)| **value == last)
@@ -84,7 +141,7 @@ pub(super) fn smallest(values: &[u64], n: usize) -> Vec<bool> {
 
 /// Cuts of a column by rank: a value belongs to the part as many as there are ranks that at most so many smaller
 /// values reach. So equal values are in one part, that of the first of them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Cuts {
     /// Ranks of 0: nothing comes before them.
     passed: u32,
@@ -95,25 +152,58 @@ pub(super) struct Cuts {
 impl Cuts {
     /// Cuts at ascending ranks.
     pub(super) fn new(values: &[u64], ranks: &[usize]) -> Self {
+        Self::at(ranks, values.len(), |places| {
+            nth_smallest_of(values, places)
+        })
+    }
+
+    /// The same, which brings the values into another order.
+    pub(super) fn of_scratch(values: &mut [u64], ranks: &[usize]) -> Self {
+        Self::at(ranks, values.len(), |places| nth_of_scratch(values, places))
+    }
+
+    /// `nth` gives the values of ascending ranks.
+    fn at(ranks: &[usize], values: usize, nth: impl FnOnce(&[usize]) -> Vec<u64>) -> Self {
         let zeros = ranks.partition_point(|&rank| rank == 0);
+        let Some(last) = values.checked_sub(1) else {
+            return Self {
+                passed: super::hashed::narrow(zeros),
+                limits: Vec::new(),
+            };
+        };
         let places: Vec<usize> = ranks[zeros..]
             .iter()
-            .map(|&rank| (rank - 1).min(values.len().saturating_sub(1)))
+            .map(|&rank| (rank - 1).min(last))
             .collect();
         Self {
             passed: super::hashed::narrow(zeros),
-            limits: if values.is_empty() {
-                Vec::new()
-            } else {
-                nth_smallest_of(values, &places)
-            },
+            limits: nth(&places),
         }
+    }
+
+    /// The part of each of many values.
+    pub(super) fn parts(&self, values: &[u64]) -> Vec<u32> {
+        let mut parts = with_room(values.len());
+        if self.limits.len() <= FEW {
+            let mut of_block = [0; BLOCK];
+            for block in values.chunks(BLOCK) {
+                let of_block = &mut of_block[..block.len()];
+                of_block.fill(self.passed);
+                for &limit in &self.limits {
+                    add_whether_above(block, limit, of_block);
+                }
+                parts.extend_from_slice(of_block);
+            }
+        } else {
+            parts.extend(values.iter().map(|&value| self.part(value)));
+        }
+        parts
     }
 
     /// The part of a value.
     #[inline]
     pub(super) fn part(&self, value: u64) -> u32 {
-        let past = if self.limits.len() <= 16 {
+        let past = if self.limits.len() <= FEW {
             self.limits
                 .iter()
                 .map(|&limit| u32::from(value > limit))
@@ -127,7 +217,7 @@ impl Cuts {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cuts, nth_smallest, nth_smallest_of, smallest};
+    use super::{Cuts, nth_of_scratch, nth_smallest, nth_smallest_of, smallest};
 
     fn columns(len: usize) -> Vec<Vec<u64>> {
         let mut x = 3_u64;
@@ -164,11 +254,12 @@ mod tests {
                     let smaller = sorted.partition_point(|&value| value < sorted[rank]);
                     assert_eq!(nth_smallest(&values, rank), (sorted[rank], smaller));
                 }
-                let many: Vec<usize> = (0..20).map(|i| i * len / 20).collect();
-                assert_eq!(
-                    nth_smallest_of(&values, &many),
-                    many.iter().map(|&rank| sorted[rank]).collect::<Vec<_>>()
-                );
+                for count in [2, 5, 16, 20] {
+                    let many: Vec<usize> = (0..count).map(|i| i * len / count).collect();
+                    let right: Vec<u64> = many.iter().map(|&rank| sorted[rank]).collect();
+                    assert_eq!(nth_smallest_of(&values, &many), right);
+                    assert_eq!(nth_of_scratch(&mut values.clone(), &many), right);
+                }
             }
         }
     }
@@ -200,6 +291,7 @@ mod tests {
         let values = [10, 20, 20, 20, 30, 40];
         let cuts = Cuts::new(&values, &[0, 2, 4, 6]);
         let parts: Vec<u32> = values.iter().map(|&value| cuts.part(value)).collect();
+        assert_eq!(cuts.parts(&values), parts);
         // Before the 20s comes one value, before 30 come four.
         assert_eq!(parts, [1, 1, 1, 1, 3, 3]);
         assert_eq!(Cuts::new(&[], &[0, 0]).part(1), 2);

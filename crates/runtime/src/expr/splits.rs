@@ -5,7 +5,8 @@
 
 use std::collections::HashMap;
 
-use super::hashed::{Groups, HashesTo, narrow};
+use super::hashed::{GroupCodes, Groups, HashesTo, narrow};
+use super::memory::with_room;
 use super::shares::Shares;
 use super::smallest::Cuts;
 use crate::error::Result;
@@ -19,19 +20,18 @@ use crate::error::Result;
 /// # Errors
 /// As [`Groups::new`].
 pub fn stratified(labels: &[u64], keys: &[u64], shares: &Shares) -> Result<Vec<u32>> {
-    let classes = Groups::new(labels)?;
+    let classes = GroupCodes::new(labels)?;
+    let mut hashes = classes.sorted(keys.iter().copied());
     let mut behind = vec![0.0; shares.parts()];
-    let mut parts = vec![0; labels.len()];
-    let mut hashes = Vec::new();
-    for class in by_hash(&classes) {
-        let rows = classes.rows(class);
-        hashes.clear();
-        hashes.extend(rows.iter().map(|&row| keys[row as usize]));
-        let cuts = Cuts::new(&hashes, &class_ranks(rows.len(), shares, &mut behind));
-        for (&row, &hash) in rows.iter().zip(&hashes) {
-            parts[row as usize] = cuts.part(hash);
-        }
+    let mut cuts = vec![Cuts::default(); classes.hashes().len()];
+    for class in by_hash(classes.hashes()) {
+        let hashes = &mut hashes[classes.range(class)];
+        let ranks = class_ranks(hashes.len(), shares, &mut behind);
+        cuts[class] = Cuts::of_scratch(hashes, &ranks);
     }
+    let mut parts = with_room(keys.len());
+    let rows = classes.codes().iter().zip(keys);
+    parts.extend(rows.map(|(&class, &key)| cuts[class as usize].part(key)));
     Ok(parts)
 }
 
@@ -67,9 +67,9 @@ fn class_ranks(rows: usize, shares: &Shares, behind: &mut [f64]) -> Vec<usize> {
 }
 
 /// Groups by ascending hash, which no order of rows changes.
-fn by_hash(groups: &Groups) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..groups.len()).collect();
-    order.sort_unstable_by_key(|&group| groups.hashes()[group]);
+fn by_hash(hashes: &[u64]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..hashes.len()).collect();
+    order.sort_unstable_by_key(|&group| hashes[group]);
     order
 }
 
@@ -102,7 +102,7 @@ pub fn stratified_groups(labels: &[u64], groups: &[u64], shares: &Shares) -> Res
         .iter()
         .map(|share| share * labels.len() as f64)
         .collect();
-    for group in by_hash(&groups) {
+    for group in by_hash(groups.hashes()) {
         let rows = groups.rows(group);
         codes.clear();
         codes.extend(rows.iter().map(|&row| classes.codes()[row as usize]));
@@ -142,8 +142,7 @@ fn best_part(counts: &[(u32, f64)], lacks: &[Vec<f64>], totals: &[f64]) -> usize
 /// The part of each row by rank: the first part has the smallest values. Equal values stay together, in the part of the
 /// first of them; else a part has its share of the rows to the nearest.
 pub fn by_rank(values: &[u64], shares: &Shares) -> Vec<u32> {
-    let cuts = Cuts::new(values, &shares.ranks(values.len()));
-    values.iter().map(|&value| cuts.part(value)).collect()
+    Cuts::new(values, &shares.ranks(values.len())).parts(values)
 }
 
 /// Which rows have a key that stands in several parts. Rows without key or part (`counts` is false) have none.

@@ -1,12 +1,16 @@
 //! Weights from a number a row: losses, priorities, other weights.
 
 use super::classes::Classes;
-use super::codes::Codes;
-use super::numbers::{Numbers, all_of, block_sums, each_mut, fold, mapped, sums};
+use super::codes::{Codes, NO_CLASS};
+use super::numbers::{
+    LANES, Numbers, Rule, block_max, block_sum, block_sums, count_above_zero, each_mut, fold,
+    mapped, sums,
+};
 use super::power::Power;
 use super::refused;
 use super::select::{largest, largest_of_groups};
 use crate::error::{Error, Result};
+use crate::vector::wide;
 
 /// Weights brought to mean 1 over the rows whose weight is above 0.
 ///
@@ -16,13 +20,14 @@ pub fn normalize_weight(weight: &Numbers<'_>, groups: Option<&Codes>) -> Result<
     if groups.is_none() {
         // The column is read twice rather than copied first.
         let mut extent = Extent::default();
-        weight.each_filled_block(0.0, is_weight, WEIGHT_RULE, |block| extent.add(block))?;
+        weight.each_filled_block(0.0, Rule::Any, |block| add_block(&mut extent, block))?;
         if let Some(mean) = extent.mean() {
-            return weight.mapped(0.0, |block, out| {
-                // Where all are 0 the mean is 0 / 0.
-                let scaled = |&value: &f64| if value == 0.0 { 0.0 } else { value / mean };
-                out.extend(block.iter().map(scaled));
-            });
+            let mut all = true;
+            let scaled =
+                weight.mapped(0.0, |block, out| all &= append_quotients(block, mean, out))?;
+            if all {
+                return Ok(scaled);
+            }
         }
     }
     let mut values = weights(weight)?;
@@ -52,11 +57,11 @@ fn count_zeros(values: &[f64]) -> usize {
     values.iter().filter(|&&value| value == 0.0).count()
 }
 
-/// What scaling needs to know of weights.
+/// What scaling needs to know of weights, which may be no such yet.
 struct Extent {
     sum: f64,
     above_zero: f64,
-    least_above_zero: f64,
+    least: f64,
     greatest: f64,
 }
 
@@ -65,34 +70,32 @@ impl Default for Extent {
         Self {
             sum: 0.0,
             above_zero: 0.0,
-            least_above_zero: f64::INFINITY,
+            least: 0.0,
             greatest: 0.0,
         }
     }
 }
 
 impl Extent {
-    /// In lanes, which become vector instructions.
-    fn add(&mut self, block: &[f64]) {
-        const LANES: usize = 8;
+    /// The mean of the weights above 0. `None`: they are no weights, or have no finite sum; NaN among them makes it NaN.
+    fn mean(&self) -> Option<f64> {
+        let is_usual = self.least >= 0.0 && self.greatest <= f64::MAX && self.sum.is_finite();
+        is_usual.then_some(self.sum / self.above_zero)
+    }
+}
+
+wide! {
+    fn add_block(extent: &mut Extent, block: &[f64]) {
+        let smaller = |a: f64, b: f64| if a < b { a } else { b };
+        let larger = |a: f64, b: f64| if a > b { a } else { b };
         let (rows, rest) = block.as_chunks::<LANES>();
         let (mut sums, mut counts) = ([0.0; LANES], [0.0; LANES]);
-        let (mut least, mut greatest) = ([f64::INFINITY; LANES], [0.0; LANES]);
+        let (mut least, mut greatest) = ([0.0; LANES], [0.0; LANES]);
         let mut add = |lane: usize, value: f64| {
-            let above_zero = value > 0.0;
             sums[lane] += value;
-            counts[lane] += if above_zero { 1.0 } else { 0.0 };
-            let candidate = if above_zero { value } else { f64::INFINITY };
-            least[lane] = if candidate < least[lane] {
-                candidate
-            } else {
-                least[lane]
-            };
-            greatest[lane] = if value > greatest[lane] {
-                value
-            } else {
-                greatest[lane]
-            };
+            counts[lane] += if value > 0.0 { 1.0 } else { 0.0 };
+            least[lane] = smaller(value, least[lane]);
+            greatest[lane] = larger(value, greatest[lane]);
         };
         for row in rows {
             for (lane, &value) in row.iter().enumerate() {
@@ -102,19 +105,25 @@ impl Extent {
         for (lane, &value) in rest.iter().enumerate() {
             add(lane, value);
         }
-        self.sum += sums.iter().sum::<f64>();
-        self.above_zero += counts.iter().sum::<f64>();
-        self.least_above_zero = least.into_iter().fold(self.least_above_zero, f64::min);
-        self.greatest = greatest.into_iter().fold(self.greatest, f64::max);
+        extent.sum += sums.iter().sum::<f64>();
+        extent.above_zero += counts.iter().sum::<f64>();
+        extent.least = least.into_iter().fold(extent.least, smaller);
+        extent.greatest = greatest.into_iter().fold(extent.greatest, larger);
     }
+}
 
-    /// The mean of the weights above 0, if all of them over it are floats of full precision: between the least and the
-    /// greatest lie all others.
-    fn mean(&self) -> Option<f64> {
-        let mean = self.sum / self.above_zero;
-        let whole = |end: f64| (end / mean).is_normal();
-        let all = whole(self.least_above_zero) && whole(self.greatest);
-        (self.greatest == 0.0 || (self.sum.is_finite() && all)).then_some(mean)
+wide! {
+    /// Weights over their mean; those that are 0 stay it, also where the mean of none is 0 / 0. `false`: one is no normal
+    /// float.
+    fn append_quotients(block: &[f64], mean: f64, out: &mut Vec<f64>) -> bool {
+        let mut wrong = 0;
+        out.extend(block.iter().map(|&value| {
+            let quotient = value / mean;
+            let is_normal = (quotient >= f64::MIN_POSITIVE) & (quotient <= f64::MAX);
+            wrong |= u64::from(!(is_normal | (value == 0.0)));
+            if value == 0.0 { 0.0 } else { quotient }
+        }));
+        wrong == 0
     }
 }
 
@@ -130,6 +139,13 @@ pub fn prioritized_weight(
     groups: Option<&Codes>,
 ) -> Result<Vec<f64>> {
     check("alpha", alpha)?;
+    if groups.is_none() && alpha != 0.0 {
+        let mut top = 0.0;
+        priority.each_filled_block(0.0, Rule::Weight, |block| top = block_max(block, top))?;
+        if top > 0.0 {
+            return prioritized_beside(top, priority, alpha);
+        }
+    }
     let mut values = priorities(priority, alpha, groups)?;
     let tops = fold(&values, groups, 0.0, f64::max);
     // Relative to the largest of the group no power overflows. What isn't drawn stays 0, also where all are.
@@ -144,6 +160,43 @@ pub fn prioritized_weight(
         }
     });
     all_there(values, all, priority.name)
+}
+
+/// [`prioritized_weight`] of one group whose largest priority is `top`: the column is read rather than copied, and raised
+/// and summed while it is in the cache.
+fn prioritized_beside(top: f64, priority: &Numbers<'_>, alpha: f64) -> Result<Vec<f64>> {
+    let (mut sum, mut all) = (0.0, true);
+    let mut values = priority.mapped(0.0, |block, out| {
+        let first = out.len();
+        append_ratios(block, top, out);
+        let raised = &mut out[first..];
+        all &= raise_drawn(raised, alpha);
+        sum += block_sum(raised);
+    })?;
+    // At least 1, that of the top.
+    all &= divide(&mut values, sum);
+    all_there(values, all, priority.name)
+}
+
+wide! {
+    fn append_ratios(block: &[f64], to: f64, out: &mut Vec<f64>) {
+        out.extend(block.iter().map(|&value| ratio(value, to, value)));
+    }
+}
+
+wide! {
+    /// Divides all; NaN where what was not 0 becomes no normal float, which makes the result `false`.
+    fn divide(values: &mut [f64], by: f64) -> bool {
+        let mut wrong = 0;
+        for value in values {
+            let quotient = *value / by;
+            let is_there = ((quotient >= f64::MIN_POSITIVE) & (quotient <= f64::MAX))
+                | (*value == 0.0);
+            wrong |= u64::from(!is_there);
+            *value = if is_there { quotient } else { f64::NAN };
+        }
+        wrong == 0
+    }
 }
 
 /// The importance-sampling correction of [`prioritized_weight`], 1 for the row that is drawn least: with `P` the
@@ -191,9 +244,9 @@ pub fn hard_example_weight(
     #[allow(clippy::cast_possible_truncation)]
     let kept = |rows: usize| ((fraction * rows as f64 + 0.5).floor() as usize).max(1);
     let Some(groups) = groups else {
-        return largest(loss, "a number", kept);
+        return largest(loss, kept);
     };
-    let values = loss.checked(f64::NAN, |value| !value.is_nan(), "a number")?;
+    let values = loss.checked(f64::NAN, Rule::Number)?;
     Ok(largest_of_groups(values, groups, kept))
 }
 
@@ -202,25 +255,36 @@ pub fn hard_example_weight(
 /// # Errors
 /// [`Error::Table`] for a weight that is negative or not finite, or if all of a group are 0.
 pub fn expected_share(classes: &Classes, weight: &Numbers<'_>) -> Result<Vec<f64>> {
-    let mut values = weights(weight)?;
+    let mut of_class = sums_of_classes(classes.codes(), weight, 1.0)?;
+    if !of_class.iter().sum::<f64>().is_finite() {
+        // A share is a ratio: what keeps the sum of all finite doesn't change it.
+        of_class = sums_of_classes(classes.codes(), weight, SMALL)?;
+    }
     let codes = classes.codes();
-    // A share is a ratio: what keeps the sum of all finite doesn't change it.
-    finite_sums(&mut values, None);
-    let mut of_class = vec![0.0; codes.bound()];
-    for (value, &code) in values.iter().zip(codes.as_slice()) {
-        if let Some(sum) = of_class.get_mut(code as usize) {
-            *sum += value;
+    let nothing = |row: Option<usize>| {
+        let message = format!(
+            "all weights of the group of row {} are 0, so nothing is drawn from it",
+            row.unwrap_or_default()
+        );
+        refused(weight.name, row, message)
+    };
+    if classes.is_one_group() {
+        // Which classes have rows is of no matter here, and is not counted.
+        let total: f64 = of_class.iter().sum();
+        let first = || codes.as_slice().iter().position(|&code| code != NO_CLASS);
+        if total == 0.0
+            && let Some(row) = first()
+        {
+            return Err(nothing(Some(row)));
         }
+        of_class.iter_mut().for_each(|sum| *sum /= total);
+        return Ok(codes.look_up(&of_class, 0.0));
     }
     classes.each_group(|present| {
         let total: f64 = present.iter().map(|&class| of_class[class]).sum();
         if total == 0.0 {
             let row = present.iter().find_map(|&class| codes.first_row(class));
-            let message = format!(
-                "all weights of the group of row {} are 0, so nothing is drawn from it",
-                row.unwrap_or_default()
-            );
-            return Err(refused(weight.name, row, message));
+            return Err(nothing(row));
         }
         for &class in present {
             of_class[class] /= total;
@@ -228,6 +292,23 @@ pub fn expected_share(classes: &Classes, weight: &Numbers<'_>) -> Result<Vec<f64
         Ok(())
     })?;
     Ok(codes.look_up(&of_class, 0.0))
+}
+
+/// The sum of each class's weights, times `scale`. Rows without a class are in none.
+fn sums_of_classes(codes: &Codes, weight: &Numbers<'_>, scale: f64) -> Result<Vec<f64>> {
+    // One more, for the rows without a class: all codes are in bounds then, and none is a branch.
+    let mut sums = vec![0.0; codes.bound() + 1];
+    let mut rows = codes.as_slice();
+    let last = codes.bound();
+    weight.each_filled_block(0.0, Rule::Weight, |block| {
+        let (of_block, rest) = rows.split_at(block.len().min(rows.len()));
+        rows = rest;
+        for (&value, &code) in block.iter().zip(of_block) {
+            sums[last.min(code as usize)] += value * scale;
+        }
+    })?;
+    sums.truncate(last);
+    Ok(sums)
 }
 
 /// The next shares of domains from the losses in excess of a reference model: `alpha * exp(eta * max(excess, 0))`
@@ -251,7 +332,7 @@ pub fn doremi_weight(
         });
     }
     let mut values = weights(alpha)?;
-    let excess = excess.checked(0.0, f64::is_finite, "finite")?;
+    let excess = excess.checked(0.0, Rule::Finite)?;
     // Logarithms: the largest exponent is taken off before the exponential.
     for (value, excess) in values.iter_mut().zip(&excess) {
         *value = value.ln() + eta * excess.max(0.0);
@@ -287,8 +368,8 @@ pub fn doremi_weight(
 pub fn effective_sample_size(weight: &Numbers<'_>) -> Result<f64> {
     let size = |scale: f64| {
         let (mut sum, mut squares) = (0.0, 0.0);
-        weight.each_block(is_weight, WEIGHT_RULE, |block| {
-            let (of_block, squares_of_block) = block_sums(block, |value| value * scale);
+        weight.each_block(Rule::Weight, |block| {
+            let (of_block, squares_of_block) = block_sums(block, scale);
             sum += of_block;
             squares += squares_of_block;
         })?;
@@ -300,9 +381,7 @@ pub fn effective_sample_size(weight: &Numbers<'_>) -> Result<f64> {
     }
     // Squares that overflow or vanish: the size doesn't change where all weights are scaled.
     let mut largest = 0.0;
-    weight.each_block(is_weight, WEIGHT_RULE, |block| {
-        largest = block.iter().copied().fold(largest, f64::max);
-    })?;
+    weight.each_block(Rule::Any, |block| largest = block_max(block, largest))?;
     if largest == 0.0 {
         return Ok(0.0);
     }
@@ -351,7 +430,6 @@ fn ratio(of: f64, to: f64, weight: f64) -> f64 {
 
 /// Raises what is above 0; what is 0 stays it. What is no normal float afterwards becomes NaN, and the result `false`.
 fn raise_drawn(values: &mut [f64], exponent: f64) -> bool {
-    const BLOCK: usize = 2048;
     let power = Power::of(exponent);
     let mut all = true;
     let mut bases = [0.0; BLOCK];
@@ -359,40 +437,36 @@ fn raise_drawn(values: &mut [f64], exponent: f64) -> bool {
         let (bases, _) = bases.split_at_mut(block.len());
         bases.copy_from_slice(block);
         power.raise(block);
-        for (value, &base) in block.iter_mut().zip(&*bases) {
-            *value = if base == 0.0 { 0.0 } else { *value };
-        }
-        let whole = all_of(block, |value| (value == 0.0) | (value >= f64::MIN_POSITIVE))
-            && all_of(block, |value| value <= f64::MAX);
-        let vanished = |(&value, &base): (&f64, &f64)| value == 0.0 && base != 0.0;
-        if !whole || block.iter().zip(&*bases).any(vanished) {
-            for (value, &base) in block.iter_mut().zip(&*bases) {
-                if base != 0.0 {
-                    *value = marked(*value, &mut all);
-                }
-            }
-        }
+        all &= mark_drawn(block, bases);
     }
     all
 }
 
-const WEIGHT_RULE: &str = "finite and at least 0";
+/// Numbers that are worked on while they are in the cache.
+const BLOCK: usize = 2048;
 
-/// Not below 0 and finite. In these words, since others become comparisons of integers, which are slow as vectors.
-#[inline(always)]
-#[allow(clippy::manual_range_contains, reason = "its `&&` is a branch")]
-fn is_weight(value: f64) -> bool {
-    (value >= 0.0) & (value <= f64::MAX)
+wide! {
+    /// 0 where the base is, NaN where else no normal float is, which makes the result `false`.
+    fn mark_drawn(values: &mut [f64], bases: &[f64]) -> bool {
+        let mut wrong = 0;
+        for (value, &base) in values.iter_mut().zip(bases) {
+            let is_normal = (*value >= f64::MIN_POSITIVE) & (*value <= f64::MAX);
+            wrong |= u64::from(!(is_normal | (base == 0.0)));
+            let there = if is_normal { *value } else { f64::NAN };
+            *value = if base == 0.0 { 0.0 } else { there };
+        }
+        wrong == 0
+    }
 }
 
 fn weights(column: &Numbers<'_>) -> Result<Vec<f64>> {
-    column.checked(0.0, is_weight, WEIGHT_RULE)
+    column.checked(0.0, Rule::Weight)
 }
 
 /// Priorities; 0 for rows that aren't drawn, and 1 for all others where `alpha` makes them equal.
 fn priorities(column: &Numbers<'_>, alpha: f64, groups: Option<&Codes>) -> Result<Vec<f64>> {
     const NULL: f64 = -1.0;
-    let mut values = column.checked(NULL, is_weight, WEIGHT_RULE)?;
+    let mut values = column.checked(NULL, Rule::Weight)?;
     if alpha == 0.0 {
         for value in &mut values {
             *value = if *value < 0.0 { 0.0 } else { 1.0 };
@@ -417,10 +491,11 @@ fn priorities(column: &Numbers<'_>, alpha: f64, groups: Option<&Codes>) -> Resul
     Ok(values)
 }
 
+/// The sum of any finite numbers times this is finite: they are fewer than 2^32.
+const SMALL: f64 = 1.0 / (1_u64 << 33) as f64;
+
 /// The sums of each group, after values that overflow them were made smaller, all by one power of 2.
 fn finite_sums(values: &mut [f64], groups: Option<&Codes>) -> Vec<f64> {
-    // Of fewer than 2^32 rows.
-    const SMALL: f64 = 1.0 / (1_u64 << 33) as f64;
     let found = sums(values, groups);
     if found.iter().all(|sum| sum.is_finite()) {
         return found;
@@ -431,7 +506,7 @@ fn finite_sums(values: &mut [f64], groups: Option<&Codes>) -> Vec<f64> {
 
 fn counts_above_zero(values: &[f64], groups: Option<&Codes>) -> Vec<u64> {
     let Some(groups) = groups else {
-        return vec![values.iter().filter(|&&value| value > 0.0).count() as u64];
+        return vec![count_above_zero(values) as u64];
     };
     let mut counts = vec![0; groups.bound()];
     for (&value, &group) in values.iter().zip(groups.as_slice()) {

@@ -5,7 +5,7 @@
 //! Each operation is a binary64 operation rounded to nearest, and no product is followed by a sum unless the product
 //! is exact, so that a fused multiply-add could not change a bit. A library's logarithm won't do: they differ.
 
-use super::draw::low;
+use crate::vector::wide;
 
 /// ln 2 rounded to 47 binary places: times a whole number of up to 6 bits it is exact.
 const LN_2: f64 = 97_551_793_252_584.0 / 140_737_488_355_328.0;
@@ -49,35 +49,42 @@ fn exponential(m: f64, k: f64) -> f64 {
 }
 
 /// Appends the keys of weights under random words, the low halves of blocks; at most [`BATCH`] of each.
-///
-/// In steps over the whole batch: of the middle one, nearly all divisions, the compiler makes vector instructions.
-pub(crate) fn keys(blocks: &[u128], weights: &[f64], out: &mut Vec<u64>) {
-    let mut mantissas = [0.0; BATCH];
-    let mut exponents = [0.0; BATCH];
-    for ((m, k), &block) in mantissas.iter_mut().zip(&mut exponents).zip(blocks) {
-        let parts = uniform(low(block));
-        (*m, *k) = (parts.0, f64::from(parts.1));
+pub(crate) fn keys(words: &[u64], weights: &[f64], out: &mut Vec<u64>) {
+    let mut keys = [0; BATCH];
+    batch(words, weights, &mut keys);
+    out.extend_from_slice(&keys[..words.len().min(weights.len())]);
+}
+
+wide! {
+    /// In steps over the whole batch, which become vector instructions.
+    fn batch(words: &[u64], weights: &[f64], keys: &mut [u64; BATCH]) {
+        let mut mantissas = [0.0; BATCH];
+        let mut exponents = [0.0; BATCH];
+        for ((m, k), &word) in mantissas.iter_mut().zip(&mut exponents).zip(words) {
+            let parts = uniform(word);
+            (*m, *k) = (parts.0, f64::from(parts.1));
+        }
+        for (m, &k) in mantissas.iter_mut().zip(&exponents) {
+            *m = exponential(*m, k);
+        }
+        for ((key, &variate), &weight) in keys.iter_mut().zip(&mantissas).zip(weights) {
+            *key = race(variate, weight);
+        }
     }
-    for (m, &k) in mantissas.iter_mut().zip(&exponents) {
-        *m = exponential(*m, k);
-    }
-    let variates = mantissas.iter().take(blocks.len());
-    out.extend(
-        variates
-            .zip(weights)
-            .map(|(&variate, &weight)| race(variate, weight)),
-    );
 }
 
 /// Mantissa in [0.5, 1) and exponent of a positive finite float, subnormals too.
 #[inline(always)]
 fn parts(x: f64) -> (f64, u64) {
     // Subnormals times 2^54 are normal, and exact.
-    let (bits, lift) = if x < f64::MIN_POSITIVE {
-        ((x * 18_014_398_509_481_984.0).to_bits(), 54)
+    let is_small = x < f64::MIN_POSITIVE;
+    let normal = if is_small {
+        x * 18_014_398_509_481_984.0
     } else {
-        (x.to_bits(), 0)
+        x
     };
+    let lift = if is_small { 54 } else { 0 };
+    let bits = normal.to_bits();
     (
         f64::from_bits(bits & FRACTION | 1022 << 52),
         (bits >> 52).wrapping_sub(1022 + lift),
@@ -88,17 +95,15 @@ fn parts(x: f64) -> (f64, u64) {
 /// exponent wide enough that nothing overflows at 5e-324 or underflows at 1e308.
 #[inline(always)]
 fn race(exponential: f64, weight: f64) -> u64 {
-    if exponential == 0.0 {
-        return 0;
-    }
     let (m1, e1) = parts(exponential);
     let (m2, e2) = parts(weight);
     // Exponents are two's complement here. The sum stays in range: e1 is -52 to 6, e2 is -1073 to 1024, and the
     // quotient's own exponent field is 1022 or 1023.
     let exponent = e1.wrapping_sub(e2).wrapping_add(64);
-    (m1 / m2)
+    let key = (m1 / m2)
         .to_bits()
-        .wrapping_add(exponent.wrapping_mul(EXPONENT_ONE))
+        .wrapping_add(exponent.wrapping_mul(EXPONENT_ONE));
+    if exponential == 0.0 { 0 } else { key }
 }
 
 #[cfg(test)]
@@ -124,14 +129,11 @@ mod tests {
     #[test]
     fn many_keys_are_the_single_ones() {
         let weights = [1.0, 0.3, 5e-324, 1e308, f64::MIN_POSITIVE];
-        let blocks: Vec<u128> = golden::RACES
-            .iter()
-            .map(|race| u128::from(race.0) | 7 << 64)
-            .collect();
+        let words: Vec<u64> = golden::RACES.iter().map(|race| race.0).collect();
         for (at, &weight) in weights.iter().enumerate() {
             let mut out = vec![1];
-            for blocks in blocks.chunks(BATCH) {
-                keys(blocks, &[weight; BATCH][..blocks.len()], &mut out);
+            for words in words.chunks(BATCH) {
+                keys(words, &[weight; BATCH][..words.len()], &mut out);
             }
             assert_eq!(out[0], 1);
             assert_eq!(

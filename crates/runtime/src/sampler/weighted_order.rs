@@ -136,7 +136,7 @@ impl WeightedOrder {
         let mut row = 0;
         for weights in self.weights.chunks(BATCH) {
             let words = &mut words[..weights.len()];
-            blocks.fill(row, words);
+            blocks.fill_low(row, words);
             race::keys(words, weights, &mut keys);
             row += weights.len() as u64;
         }

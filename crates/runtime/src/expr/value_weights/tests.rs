@@ -2,6 +2,7 @@ use super::{
     clip_weight, doremi_weight, effective_sample_size, expected_share, focal_weight,
     hard_example_weight, normalize_weight, prioritized_correction, prioritized_weight,
 };
+use crate::error::Result;
 use crate::expr::{Chunk, Classes, Codes, NullClass, NullNumber, Nulls, Numbers, Validity};
 
 fn column(values: &[f64]) -> Numbers<'_> {
@@ -85,6 +86,56 @@ fn vanishing_weights_are_refused() {
     assert!(error.to_string().contains("row 1"), "{error}");
     let error = normalize_weight(&column(&wide), None).unwrap_err();
     assert!(error.to_string().contains("row 0"), "{error}");
+}
+
+/// Columns without groups are read another way than grouped ones.
+#[test]
+fn one_group_is_no_group() {
+    let many: Vec<f64> = (0..5000).map(|i| f64::from(i % 97) / 3.0).collect();
+    let columns: &[&[f64]] = &[
+        &[],
+        &[0.0, -0.0, 1.0, 3.0],
+        &[1e-300, 1.0],
+        &[5e-324, 1.0],
+        &[5e-324, 5e-324, 0.0],
+        &[1e308, 1e308, 0.0],
+        &[1e308, 1e-10],
+        &[0.0, 0.0],
+        &[1.0, -1.0],
+        &[1.0, f64::NAN],
+        &[f64::INFINITY],
+        &many,
+    ];
+    for &values in columns {
+        let group = codes(&vec![0; values.len()]);
+        let weight = column(values);
+        for alpha in [0.0, 0.4, 1.0, 2.0] {
+            let alone = prioritized_weight(&weight, alpha, None);
+            let grouped = prioritized_weight(&weight, alpha, Some(&group));
+            same(alone, grouped, values);
+        }
+        same(
+            normalize_weight(&weight, None),
+            normalize_weight(&weight, Some(&group)),
+            values,
+        );
+    }
+}
+
+fn same(alone: Result<Vec<f64>>, grouped: Result<Vec<f64>>, values: &[f64]) {
+    match (alone, grouped) {
+        (Ok(alone), Ok(grouped)) => close(&alone, &grouped, 1e-12),
+        (alone, grouped) => {
+            let messages = (
+                alone.map_err(|error| error.to_string()),
+                grouped.map_err(|error| error.to_string()),
+            );
+            assert!(
+                messages.0.is_err() && messages.0 == messages.1,
+                "{values:?}: {messages:?}"
+            );
+        }
+    }
 }
 
 #[test]
