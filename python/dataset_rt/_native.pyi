@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, final
 
+import polars as pl
 from typing_extensions import Self
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "NativeBatch",
     "NativeBatchIterator",
     "NativeBinary",
+    "NativeBlockTable",
     "NativeDataset",
     "NativeIterator",
     "NativeOutcome",
@@ -106,8 +108,21 @@ class NativeBatch:
         """One UInt64 column named cache_id."""
     def sample_ids(self) -> NativeTable:
         """One UInt64 column named sample_id."""
+    def gathered(self) -> tuple[NativeBlockTable, int] | None:
+        """The table that has the metadata, and the first sample's row; None where nobody gathered it."""
     def metadata(self) -> NativeTable:
         """The stored fields of all caches, in the table's order, null where a cache lacks one."""
+
+@final
+class NativeBlockTable:
+    """The metadata of several batches that were read together."""
+
+    def table(self) -> NativeTable: ...
+    @property
+    def frame(self) -> pl.DataFrame | None:
+        """What `keep` was given first."""
+    def keep(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Keeps the table as a frame for all batches, and returns the one that is kept."""
 
 @final
 class NativeIterator:

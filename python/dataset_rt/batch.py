@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from typing_extensions import Self
 
-    from dataset_rt._native import CachedSample, NativeBatchIterator, NativeBinary
+    from dataset_rt._native import (
+        CachedSample,
+        NativeBatchIterator,
+        NativeBinary,
+        NativeBlockTable,
+    )
 
 __all__ = ["BatchIterator", "SampleBatch"]
 
@@ -38,6 +43,7 @@ class _Samples(Protocol):
     def sample(self, index: int, /) -> CachedSample: ...
     def cache_ids(self) -> Any: ...  # noqa: ANN401 - anything with __arrow_c_stream__
     def sample_ids(self) -> Any: ...  # noqa: ANN401 - same
+    def gathered(self) -> tuple[NativeBlockTable, int] | None: ...
     def metadata(self) -> Any: ...  # noqa: ANN401 - same
 
 
@@ -120,7 +126,7 @@ class SampleBatch:
     def metadata(self) -> pl.DataFrame:
         """The stored fields of all caches, one row a sample; null where a cache lacks the field."""
         if self._metadata is None:
-            self._metadata = pl.DataFrame(self._samples.metadata())
+            self._metadata = _frame(self._samples)
         return self._metadata.clone()
 
     def metadata_numpy(self) -> dict[str, npt.NDArray[Any]]:
@@ -256,9 +262,23 @@ class _Restored:
     def sample_ids(self) -> pl.DataFrame:
         return pl.DataFrame([self._table.get_column(SAMPLE_ID)])
 
+    def gathered(self) -> None:
+        return None
+
     def metadata(self) -> pl.DataFrame:
         columns = self._table.get_columns()
         return pl.DataFrame([column for column in columns if column.name not in IDENTITY])
+
+
+def _frame(samples: _Samples) -> pl.DataFrame:
+    gathered = samples.gathered()
+    if gathered is None:
+        return pl.DataFrame(samples.metadata())
+    block, first = gathered
+    frame = block.frame
+    if frame is None:
+        frame = block.keep(pl.DataFrame(block.table()))
+    return frame.slice(first, len(samples))
 
 
 def _restore(

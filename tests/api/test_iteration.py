@@ -200,6 +200,33 @@ def test_bad_samples_in_the_middle(
     assert dataset.get_item(0, 701).data == support.payload(701, 32)
 
 
+@pytest.mark.rule("An iterator goes on after a bad sample", "iter_batches takes a window")
+@pytest.mark.parametrize("n", [1, 50, 300])
+def test_batches_with_bad_samples(
+    make_cache: CacheFactory, make_dataset: DatasetFactory, n: int
+) -> None:
+    count, bad = 3000, {0, 5, 6, 700, 749, 2999}
+    cache = make_cache(support.plain(count, 32))
+    for i in bad:
+        support.flip(cache / "shards" / "000000.bin", 64 + 32 * i + 3)
+    batches = make_dataset(cache, shuffle=False).iter_batches(n)
+    for first in range(0, count, n):
+        members = range(first, min(first + n, count))
+        left = operator.length_hint(batches)
+        assert left == (count - first + n - 1) // n
+        if worst := sorted(bad.intersection(members)):
+            with pytest.raises(CacheDamagedError) as caught:
+                next(batches)
+            assert caught.value.sample_id == worst[0]
+        else:
+            batch = next(batches)
+            assert batch.sample_id.to_list() == list(members)
+            assert batch.data == [support.payload(i, 32) for i in members]
+            assert batch.metadata["label"].to_list() == [i % 3 for i in members]
+    with pytest.raises(StopIteration):
+        next(batches)
+
+
 @pytest.mark.rule("Payloads are checked when they are read")
 def test_checks_can_be_turned_off(make_cache: CacheFactory, make_dataset: DatasetFactory) -> None:
     cache = make_cache(support.plain(3, 32))

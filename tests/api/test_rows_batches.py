@@ -158,6 +158,40 @@ def test_batches_of_a_window(
 
 
 @pytest.mark.rule("A batch in four forms")
+@pytest.mark.parametrize("n", [1, 7, 256, 2500])
+@pytest.mark.parametrize("every", [1, 3])
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_metadata_of_batches_that_were_read_together(
+    make_cache: CacheFactory, make_dataset: DatasetFactory, n: int, every: int, shuffle: bool
+) -> None:
+    caches = [
+        make_cache(support.numbered(3000), "a"),
+        make_cache(support.plain(40), "b"),
+        make_cache(support.numbered(40, start=600), "c"),
+    ]
+    dataset = make_dataset(caches, shuffle=shuffle, replacement=False, seed=1)
+    table = dataset.get_metadata()
+    known = table.drop("weight")
+    # Of a first window nothing is known; in a second one workers gather from the start.
+    for _ in range(2):
+        batches = list(dataset.iter_batches(n))
+        assert sum(map(len, batches)) == len(dataset)
+        kept = batches[::every]
+        frames = [batch.metadata for batch in kept]
+        assert [frame.height for frame in frames] == [len(batch) for batch in kept]
+        ids = pl.concat([pl.DataFrame([batch.cache_id, batch.sample_id]) for batch in kept])
+        right = ids.join(known, on=["cache_id", "sample_id"], how="left", maintain_order="left")
+        assert_frame_equal(pl.concat(frames), right.drop("cache_id", "sample_id"), check_exact=True)
+        # Asked for while the others are read.
+        late = [
+            (batch.sample_id.to_list(), batch.metadata["label"].to_list())
+            for number, batch in enumerate(dataset.iter_batches(n))
+            if number % every == 0
+        ]
+        assert all(labels == [i % 3 for i in ids] for ids, labels in late)
+
+
+@pytest.mark.rule("A batch in four forms")
 def test_forms_of_a_batch(dataset: CachedDataset) -> None:
     batch = next(dataset.iter_batches(4))
     ids = [8, 6, 4, 2]

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use arrow_array::{RecordBatch, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
-use dataset_rt_runtime::{Block, BlockColumns, SampleRef};
+use dataset_rt_runtime::{BlockColumns, SampleRef};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -16,7 +16,6 @@ use crate::dataset::Shared;
 use crate::error::IntoPyResult;
 use crate::gil_cell::GilCell;
 use crate::metadata::SampleSource;
-use crate::payload::BatchPayloads;
 use crate::sample::CachedSample;
 
 /// Native-endian 64-bit integers out of bytes that NumPy or a pickle hands over.
@@ -46,7 +45,7 @@ impl Asked {
     /// So many batches in a row whose metadata nobody looks at, and it is gathered when asked for again.
     const PATIENCE: u32 = 32;
 
-    fn ask(&self) {
+    pub(crate) fn ask(&self) {
         self.left.store(Self::PATIENCE, Ordering::Relaxed);
     }
 
@@ -58,36 +57,86 @@ impl Asked {
     }
 }
 
+/// The metadata of all batches of a block, gathered together by a worker. To make a data frame of a batch's own takes a
+/// good part of the time that reading the batch takes; here it is made once, and each batch is a slice of it.
+#[pyclass(frozen, module = "dataset_rt._native")]
+pub(crate) struct NativeBlockTable {
+    shared: Arc<Shared>,
+    columns: GilCell<Option<BlockColumns>>,
+    table: PyOnceLock<RecordBatch>,
+    frame: PyOnceLock<Py<PyAny>>,
+}
+
+impl NativeBlockTable {
+    pub(crate) fn new(
+        py: Python<'_>,
+        shared: Arc<Shared>,
+        columns: BlockColumns,
+    ) -> PyResult<Py<Self>> {
+        let table = Self {
+            shared,
+            columns: GilCell::new(Some(columns)),
+            table: PyOnceLock::new(),
+            frame: PyOnceLock::new(),
+        };
+        Py::new(py, table)
+    }
+
+    fn exported(&self, py: Python<'_>) -> PyResult<RecordBatch> {
+        let columns = self.columns.borrow(py)?.take();
+        let columns = columns.ok_or_else(|| PyValueError::new_err("a table was taken twice"))?;
+        self.shared.dataset.export_columns(columns).into_py(py)
+    }
+}
+
+#[pymethods]
+impl NativeBlockTable {
+    fn table(&self, py: Python<'_>) -> PyResult<NativeTable> {
+        let table = self.table.get_or_try_init(py, || self.exported(py))?;
+        Ok(NativeTable::single(table.clone()))
+    }
+
+    #[getter]
+    fn frame(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.frame.get(py).map(|frame| frame.clone_ref(py))
+    }
+
+    fn keep(&self, py: Python<'_>, frame: Py<PyAny>) -> Py<PyAny> {
+        self.frame.get_or_init(py, || frame).clone_ref(py)
+    }
+}
+
 /// Samples whose payloads lie in one buffer.
 #[pyclass(frozen, module = "dataset_rt._native")]
 pub(crate) struct NativeBatch {
     shared: Arc<Shared>,
     asked: Arc<Asked>,
     samples: Vec<SampleRef>,
-    /// The metadata, where it was gathered ahead, until it is handed out.
-    columns: GilCell<Option<BlockColumns>>,
+    /// Where the metadata was gathered ahead: a table, and the first sample's row in it.
+    gathered: Option<(Py<NativeBlockTable>, usize)>,
     buffer: Py<PyBytes>,
     offsets: Vec<i64>,
     source: PyOnceLock<Py<SampleSource>>,
 }
 
 impl NativeBatch {
+    /// A batch of samples and their payloads.
     pub(crate) fn new(
-        py: Python<'_>,
         shared: Arc<Shared>,
-        block: Block<BatchPayloads>,
+        samples: Vec<SampleRef>,
+        (buffer, offsets): (Py<PyBytes>, Vec<i64>),
+        gathered: Option<(Py<NativeBlockTable>, usize)>,
         asked: Arc<Asked>,
-    ) -> PyResult<Self> {
-        let (buffer, offsets) = block.buffers.finish(py)?;
-        Ok(Self {
+    ) -> Self {
+        Self {
             shared,
             asked,
-            samples: block.samples,
-            columns: GilCell::new(block.columns),
+            samples,
+            gathered,
             buffer,
             offsets,
             source: PyOnceLock::new(),
-        })
+        }
     }
 
     fn range(&self, index: usize) -> PyResult<std::ops::Range<usize>> {
@@ -179,15 +228,16 @@ impl NativeBatch {
         self.ids("sample_id", |sample| sample.sample)
     }
 
-    fn metadata(&self, py: Python<'_>) -> PyResult<NativeTable> {
+    fn gathered(&self, py: Python<'_>) -> Option<(Py<NativeBlockTable>, usize)> {
         self.asked.ask();
+        self.shared.wants_metadata.store(true, Ordering::Relaxed);
+        let (table, first) = self.gathered.as_ref()?;
+        Some((table.clone_ref(py), *first))
+    }
+
+    fn metadata(&self, py: Python<'_>) -> PyResult<NativeTable> {
         let dataset = &self.shared.dataset;
-        let columns = self.columns.borrow(py)?.take();
-        let gathered = match columns {
-            Some(columns) => dataset.export_columns(columns),
-            None => py.detach(|| dataset.export_samples(&self.samples)),
-        };
-        let gathered = gathered.into_py(py)?;
-        Ok(NativeTable::single(gathered))
+        let gathered = py.detach(|| dataset.export_samples(&self.samples));
+        Ok(NativeTable::single(gathered.into_py(py)?))
     }
 }

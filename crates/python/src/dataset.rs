@@ -181,12 +181,12 @@ impl NativeDataset {
         } else {
             window
         };
-        let stream = self.dataset().blocks(window, BlockSizing::Exact(size));
+        let stream = self.dataset().blocks(window, BlockSizing::Batches(size));
         Ok(NativeBatchIterator::new(
             py,
             self.shared.clone(),
             stream,
-            size,
+            batch_size,
         ))
     }
 
@@ -252,13 +252,21 @@ impl NativeDataset {
                 self.dataset().read(samples, false)
             })
             .into_py(py)?;
-        let payloads = BatchPayloads::allocate(py, plan.lengths())?;
+        let payloads = BatchPayloads::allocate(py, plan.lengths(), rows.len())?;
         let mut block = py.detach(|| plan.fill(payloads));
         if !block.errors.is_empty() {
             let (_, error) = block.errors.swap_remove(0);
             return Err(to_py(py, error));
         }
-        NativeBatch::new(py, self.shared.clone(), block, Arc::default())
+        let payloads = block.buffers.take(py, 0)?;
+        let (shared, asked) = (self.shared.clone(), Arc::default());
+        Ok(NativeBatch::new(
+            shared,
+            block.samples,
+            payloads,
+            None,
+            asked,
+        ))
     }
 
     fn cursor(&self) -> (u64, Option<u64>, u32) {

@@ -10,7 +10,7 @@ use dataset_rt_runtime::{Block, BlockStream, Poll, SampleRef};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::batch::{Asked, NativeBatch};
+use crate::batch::{Asked, NativeBatch, NativeBlockTable};
 use crate::dataset::Shared;
 use crate::error::{CallError, to_py};
 use crate::gil_cell::GilCell;
@@ -258,13 +258,32 @@ impl NativeIterator {
     }
 }
 
+/// The block that batches are taken from.
+struct CurrentBatches {
+    block: Block<BatchPayloads>,
+    table: Option<Py<NativeBlockTable>>,
+    /// Batches that were taken.
+    taken: usize,
+}
+
+struct BatchState {
+    stream: BlockStream<BatchPayloads>,
+    current: Option<CurrentBatches>,
+}
+
+/// What a block has for its consumer.
+enum BatchStep {
+    Batch(Box<NativeBatch>),
+    Failed(Box<dataset_rt_runtime::Error>),
+}
+
 /// One window of batches.
 #[pyclass(frozen, module = "dataset_rt._native")]
 pub(crate) struct NativeBatchIterator {
     shared: Arc<Shared>,
-    batch_size: u64,
+    batch_size: usize,
     asked: Arc<Asked>,
-    stream: GilCell<BlockStream<BatchPayloads>>,
+    state: GilCell<BatchState>,
 }
 
 impl NativeBatchIterator {
@@ -272,15 +291,51 @@ impl NativeBatchIterator {
         py: Python<'_>,
         shared: Arc<Shared>,
         stream: BlockStream<BatchPayloads>,
-        batch_size: u64,
+        batch_size: u32,
     ) -> Self {
         keep_freed_memory(py);
+        let asked = Arc::<Asked>::default();
+        if shared.wants_metadata.load(Ordering::Relaxed) {
+            asked.ask();
+        }
         Self {
             shared,
-            batch_size,
-            asked: Arc::default(),
-            stream: GilCell::new(stream),
+            batch_size: (batch_size as usize).max(1),
+            asked,
+            state: GilCell::new(BatchState {
+                stream,
+                current: None,
+            }),
         }
+    }
+
+    /// The next batch of a block, `None` when it has no more.
+    fn step(&self, py: Python<'_>, current: &mut CurrentBatches) -> PyResult<Option<BatchStep>> {
+        let first = current.taken * self.batch_size;
+        let samples = current.block.samples.get(first..).unwrap_or_default();
+        let samples = &samples[..samples.len().min(self.batch_size)];
+        if samples.is_empty() {
+            return Ok(None);
+        }
+        let batch = current.taken;
+        current.taken += 1;
+        let places = first..first + samples.len();
+        let errors = &mut current.block.errors;
+        let failed = errors
+            .iter()
+            .position(|(place, _)| places.contains(&(*place as usize)));
+        if let Some(failed) = failed {
+            return Ok(Some(BatchStep::Failed(Box::new(errors.remove(failed).1))));
+        }
+        let payloads = current.block.buffers.take(py, batch)?;
+        let table = current.table.as_ref();
+        Ok(Some(BatchStep::Batch(Box::new(NativeBatch::new(
+            self.shared.clone(),
+            samples.to_vec(),
+            payloads,
+            table.map(|table| (table.clone_ref(py), first)),
+            self.asked.clone(),
+        )))))
     }
 }
 
@@ -291,26 +346,55 @@ impl NativeBatchIterator {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<NativeBatch>> {
+        let wanted = self.asked.lately();
         loop {
-            let mut stream = self.stream.borrow(py)?;
-            stream.want_columns(self.asked.lately());
-            let poll = stream
-                .poll(&mut |lengths| Ok::<_, CallError>(BatchPayloads::allocate(py, lengths)?))
+            let mut state = self.state.borrow(py)?;
+            state.stream.want_columns(wanted);
+            if let Some(current) = &mut state.current {
+                match self.step(py, current)? {
+                    Some(BatchStep::Batch(batch)) => return Ok(Some(*batch)),
+                    Some(BatchStep::Failed(error)) => {
+                        drop(state);
+                        return Err(to_py(py, *error));
+                    }
+                    None => {
+                        let spent = state.current.take();
+                        drop(state);
+                        drop(spent);
+                        continue;
+                    }
+                }
+            }
+            let size = self.batch_size;
+            let mut allocate =
+                |lengths: &[u32]| Ok::<_, CallError>(BatchPayloads::allocate(py, lengths, size)?);
+            let poll = state
+                .stream
+                .poll(&mut allocate)
                 .map_err(|error| error.into_py(py))?;
-            drop(stream);
-            release_abandoned(py);
             match poll {
                 Poll::Ready(mut block) => {
-                    if !block.errors.is_empty() {
-                        let (_, error) = block.errors.swap_remove(0);
-                        return Err(to_py(py, error));
-                    }
-                    let asked = self.asked.clone();
-                    let batch = NativeBatch::new(py, self.shared.clone(), block, asked)?;
-                    return Ok(Some(batch));
+                    let shared = || self.shared.clone();
+                    let columns = block.columns.take();
+                    let table = columns
+                        .map(|columns| NativeBlockTable::new(py, shared(), columns))
+                        .transpose()?;
+                    state.current = Some(CurrentBatches {
+                        block,
+                        table,
+                        taken: 0,
+                    });
+                    drop(state);
+                    release_abandoned(py);
                 }
-                Poll::Done => return Ok(None),
+                Poll::Done => {
+                    drop(state);
+                    self.shared.wants_metadata.store(wanted, Ordering::Relaxed);
+                    return Ok(None);
+                }
                 Poll::Pending(waiter) => {
+                    drop(state);
+                    release_abandoned(py);
                     py.detach(|| waiter.wait(SIGNAL_INTERVAL));
                     py.check_signals()?;
                 }
@@ -319,8 +403,13 @@ impl NativeBatchIterator {
     }
 
     fn __length_hint__(&self, py: Python<'_>) -> PyResult<u64> {
-        let stream = self.stream.borrow(py)?;
-        Ok(stream.remaining().div_ceil(self.batch_size))
+        let state = self.state.borrow(py)?;
+        let size = self.batch_size as u64;
+        let held = state.current.as_ref().map_or(0, |current| {
+            let taken = current.taken * self.batch_size;
+            current.block.samples.len().saturating_sub(taken) as u64
+        });
+        Ok((state.stream.remaining() + held).div_ceil(size))
     }
 
     #[allow(clippy::unused_self, reason = "the protocol wants a method")]

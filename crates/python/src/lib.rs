@@ -68,6 +68,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<arrow::NativeBinary>()?;
     module.add_class::<arrow::NativeTable>()?;
     module.add_class::<batch::NativeBatch>()?;
+    module.add_class::<batch::NativeBlockTable>()?;
     module.add_class::<dataset::NativeDataset>()?;
     module.add_class::<iter::NativeBatchIterator>()?;
     module.add_class::<iter::NativeIterator>()?;

@@ -180,11 +180,17 @@ unsafe impl PayloadBuffers for SinglePayload {
     }
 }
 
-/// One `bytes` object for all payloads of a block, one after the other.
+/// One `bytes` object for the payloads of each batch of a block, one after the other.
 pub(crate) struct BatchPayloads {
+    batches: Vec<BatchPayload>,
+    /// Samples a batch.
+    size: usize,
+}
+
+struct BatchPayload {
     object: Option<Py<PyAny>>,
     start: NonNull<u8>,
-    /// `len + 1` offsets.
+    /// One more than samples.
     offsets: Vec<i64>,
 }
 
@@ -192,12 +198,8 @@ pub(crate) struct BatchPayloads {
 #[allow(unsafe_code)]
 unsafe impl Send for BatchPayloads {}
 
-impl BatchPayloads {
-    /// Allocates room for all lengths together.
-    ///
-    /// # Errors
-    /// `MemoryError` when the interpreter can't allocate.
-    pub(crate) fn allocate(py: Python<'_>, lengths: &[u32]) -> PyResult<Self> {
+impl BatchPayload {
+    fn allocate(py: Python<'_>, lengths: &[u32]) -> PyResult<Self> {
         let mut offsets = Vec::with_capacity(lengths.len() + 1);
         let mut end = 0_i64;
         offsets.push(end);
@@ -213,32 +215,66 @@ impl BatchPayloads {
             offsets,
         })
     }
+}
 
-    /// The buffer and its offsets.
-    pub(crate) fn finish(mut self, py: Python<'_>) -> PyResult<(Py<PyBytes>, Vec<i64>)> {
-        let object = self.object.take().ok_or_else(|| {
-            pyo3::exceptions::PyRuntimeError::new_err("the buffer of a batch was taken twice")
-        })?;
+impl BatchPayloads {
+    /// Allocates room for the lengths of each batch of `size` samples together; the last batch has what is left, and
+    /// there is one of no samples where there are no lengths.
+    ///
+    /// # Errors
+    /// `MemoryError` when the interpreter can't allocate.
+    pub(crate) fn allocate(py: Python<'_>, lengths: &[u32], size: usize) -> PyResult<Self> {
+        let size = size.max(1);
+        let mut batches = Self {
+            batches: Vec::with_capacity(lengths.len().div_ceil(size)),
+            size,
+        };
+        for lengths in lengths.chunks(size) {
+            batches.batches.push(BatchPayload::allocate(py, lengths)?);
+        }
+        if lengths.is_empty() {
+            batches.batches.push(BatchPayload::allocate(py, lengths)?);
+        }
+        Ok(batches)
+    }
+
+    /// Hands out the buffer of a batch and its offsets, once.
+    pub(crate) fn take(
+        &mut self,
+        py: Python<'_>,
+        batch: usize,
+    ) -> PyResult<(Py<PyBytes>, Vec<i64>)> {
+        let batch = self.batches.get_mut(batch);
+        let object = batch.and_then(|batch| {
+            let object = batch.object.take()?;
+            Some((object, std::mem::take(&mut batch.offsets)))
+        });
+        let Some((object, offsets)) = object else {
+            let message = "the buffer of a batch was taken twice";
+            return Err(pyo3::exceptions::PyRuntimeError::new_err(message));
+        };
         let bytes = object.into_bound(py).cast_into::<PyBytes>()?.unbind();
-        Ok((bytes, std::mem::take(&mut self.offsets)))
+        Ok((bytes, offsets))
     }
 }
 
-// SAFETY: slot(i) starts at the i-th offset and the next one starts `lengths[i]` later, all within one object that
-// only this value refers to until `finish`.
+// SAFETY: slot(i) starts at its sample's offset in the object of its batch and the next one starts `lengths[i]` later,
+// all within one object that only this value refers to until `take`, which the consumer calls after the block was
+// filled.
 #[allow(unsafe_code)]
 unsafe impl PayloadBuffers for BatchPayloads {
     fn slot(&self, index: usize) -> *mut u8 {
-        let offset = usize::try_from(self.offsets[index]).unwrap_or(0);
+        let batch = &self.batches[index / self.size];
+        let offset = usize::try_from(batch.offsets[index % self.size]).unwrap_or(0);
         // SAFETY: offsets never exceed the size of the object.
-        unsafe { self.start.as_ptr().add(offset) }
+        unsafe { batch.start.as_ptr().add(offset) }
     }
 }
 
 impl Drop for BatchPayloads {
     fn drop(&mut self) {
-        if let Some(object) = self.object.take() {
-            abandon([object]);
+        if self.batches.iter().any(|batch| batch.object.is_some()) {
+            abandon(self.batches.drain(..).filter_map(|batch| batch.object));
         }
     }
 }

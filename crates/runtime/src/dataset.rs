@@ -14,8 +14,8 @@ use crate::files::steady;
 use crate::mapped;
 use crate::pool::Pool;
 use crate::reader::{
-    BlockColumns, BlockSizing, BlockStream, Cache, CacheOptions, Loaded, MAX_BLOCK_BYTES,
-    MAX_BLOCK_SAMPLES, Order, PayloadBuffers, ReadPlan, Source, Stream, verify,
+    BlockColumns, BlockSizing, BlockStream, Cache, CacheOptions, Loaded, MAX_BLOCK_BYTES, Order,
+    PayloadBuffers, ReadPlan, Source, Stream, verify,
 };
 use crate::sampler::{Mode, POSITIONS, Sampler, SamplerConfig};
 
@@ -467,7 +467,7 @@ impl Dataset {
         sizing: BlockSizing,
     ) -> BlockStream<B> {
         mapped::ensure_guard();
-        let usual = (MAX_BLOCK_BYTES / self.loaded.mean_payload().max(1)).min(MAX_BLOCK_SAMPLES);
+        let usual = (MAX_BLOCK_BYTES / self.loaded.mean_payload().max(1)).min(sizing.most());
         let source = Arc::new(Source {
             loaded: self.loaded.clone(),
             order,

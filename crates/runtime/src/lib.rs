@@ -29,8 +29,9 @@ pub use error::{Error, Fault, Result};
 pub use pool::{MAX_WORKERS, Pool};
 pub use reader::{
     Block, BlockColumns, BlockSizing, BlockStream, Cache, CacheOptions, GatheredColumns,
-    JoinedBuffers, MAX_BLOCK_BYTES, MAX_BLOCK_SAMPLES, MAX_PREFETCH_BYTES, MAX_PROBLEMS,
-    PayloadBuffers, Poll, Problem, ReadPlan, VecBuffers, VerifyReport, Waiter, examine, verify,
+    JoinedBuffers, MAX_BATCHES_SAMPLES, MAX_BLOCK_BYTES, MAX_BLOCK_SAMPLES, MAX_PREFETCH_BYTES,
+    MAX_PROBLEMS, PayloadBuffers, Poll, Problem, ReadPlan, VecBuffers, VerifyReport, Waiter,
+    examine, verify,
 };
 pub use sampler::{
     CACHE_HEADS, LoaderPart, MAX_ROWS, Mode, POSITION_FORMAT, POSITION_VERSION, POSITIONS,

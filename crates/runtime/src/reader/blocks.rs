@@ -30,6 +30,8 @@ mod state;
 pub const MAX_PREFETCH_BYTES: u64 = 64 << 20;
 /// Most samples of an adaptive block.
 pub const MAX_BLOCK_SAMPLES: u64 = 512;
+/// Most samples of a block of several batches.
+pub const MAX_BATCHES_SAMPLES: u64 = 2048;
 /// Payload bytes that an adaptive block aims at.
 pub const MAX_BLOCK_BYTES: u64 = 1 << 20;
 /// A consumer that slept this long for a disk would have been served by more blocks in flight.
@@ -44,6 +46,19 @@ pub enum BlockSizing {
     Samples,
     /// Exactly so many samples (at least 1) a block, the last block what is left.
     Exact(u64),
+    /// Whole batches of so many samples (at least 1): one in the first block, then more, while they have at most
+    /// [`MAX_BATCHES_SAMPLES`] samples and about [`MAX_BLOCK_BYTES`] together. The last batch is what is left.
+    Batches(u64),
+}
+
+impl BlockSizing {
+    /// Most samples of an adaptive block.
+    pub(crate) fn most(self) -> u64 {
+        match self {
+            Self::Batches(_) => MAX_BATCHES_SAMPLES,
+            Self::Samples | Self::Exact(_) => MAX_BLOCK_SAMPLES,
+        }
+    }
 }
 
 /// Where blocks come from.
@@ -289,7 +304,7 @@ impl<S: BlockSource, B: PayloadBuffers> Stream<S, B> {
         let max_depth = prefetch_size.max(1);
         let min_depth = pool.num_workers().saturating_add(4).min(max_depth);
         let end = positions.end.max(positions.start);
-        let usual = usual.clamp(1, MAX_BLOCK_SAMPLES);
+        let usual = usual.clamp(1, sizing.most());
         let state = State {
             entries: VecDeque::new(),
             cut: Cut {

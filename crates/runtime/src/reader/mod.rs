@@ -18,7 +18,9 @@ mod survey;
 mod texts;
 mod verify;
 
-pub use blocks::{BlockSizing, MAX_BLOCK_BYTES, MAX_BLOCK_SAMPLES, MAX_PREFETCH_BYTES};
+pub use blocks::{
+    BlockSizing, MAX_BATCHES_SAMPLES, MAX_BLOCK_BYTES, MAX_BLOCK_SAMPLES, MAX_PREFETCH_BYTES,
+};
 pub use cache::{Cache, CacheOptions};
 pub use columns::GatheredColumns;
 pub use examine::{VerifyReport, examine};

@@ -26,6 +26,12 @@ impl Cut {
         }
         let size = match self.sizing {
             BlockSizing::Exact(size) => size.max(1),
+            BlockSizing::Batches(size) => {
+                let most = (self.usual / size.max(1)).max(1);
+                // 1, 2, 4, ...: the first batch comes at once.
+                let batches = 1 << self.number.min(16);
+                most.min(batches).saturating_mul(size.max(1))
+            }
             BlockSizing::Samples => {
                 let first = usize::try_from(self.number)
                     .ok()

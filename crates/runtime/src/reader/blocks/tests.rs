@@ -129,6 +129,7 @@ fn the_order_does_not_depend_on_workers_prefetch_or_block_size() {
                 BlockSizing::Samples,
                 BlockSizing::Exact(7),
                 BlockSizing::Exact(5000),
+                BlockSizing::Batches(7),
             ] {
                 for resident in [true, false] {
                     let source = Numbers {
@@ -191,6 +192,15 @@ fn block_sizes() {
     );
     assert_eq!(sizes(BlockSizing::Samples, 1)[..3], [1, 1, 1]);
     assert_eq!(sizes(BlockSizing::Exact(400), 1), [400, 400, 200]);
+    assert_eq!(
+        sizes(BlockSizing::Batches(50), 9999),
+        [50, 100, 200, 400, 250]
+    );
+    assert_eq!(
+        sizes(BlockSizing::Batches(100), 350),
+        [100, 200, 300, 300, 100]
+    );
+    assert_eq!(sizes(BlockSizing::Batches(400), 1), [400, 400, 200]);
 }
 
 #[test]
