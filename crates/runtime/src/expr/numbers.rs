@@ -70,8 +70,7 @@ wide! {
 
 wide! {
     fn all_are_weights(values: &[f64]) -> bool {
-        // In these words, since others become branches, or comparisons of integers, which are slow as vectors.
-        all_of(values, |value| (value >= 0.0) & (value <= f64::MAX))
+        all_of(values, is_weight)
     }
 }
 
@@ -216,6 +215,21 @@ impl Numbers<'_> {
         );
         refused(self.name, Some(row), message)
     }
+}
+
+/// Finite and not below 0; in these words for the same reason as [`is_above_zero`].
+#[inline(always)]
+#[allow(clippy::manual_range_contains, reason = "its `&&` is a branch")]
+fn is_weight(value: f64) -> bool {
+    (value >= 0.0) & (value <= f64::MAX)
+}
+
+/// Whether a number is above 0 and of full precision: neither infinite nor too small. In these words, since others become
+/// branches, or comparisons of integers, which are slow as vectors.
+#[inline(always)]
+#[allow(clippy::manual_range_contains, reason = "its `&&` is a branch")]
+pub(super) fn is_above_zero(value: f64) -> bool {
+    (value >= f64::MIN_POSITIVE) & (value <= f64::MAX)
 }
 
 /// Whether all values are allowed. Counts in words as wide as the values, which become vector instructions; so would not

@@ -4,7 +4,7 @@ use super::classes::Classes;
 use super::codes::{Codes, NO_CLASS};
 use super::numbers::{
     LANES, Numbers, Rule, block_max, block_sum, block_sums, count_above_zero, each_mut, fold,
-    mapped, sums,
+    is_above_zero, mapped, sums,
 };
 use super::power::Power;
 use super::refused;
@@ -119,8 +119,7 @@ wide! {
         let mut wrong = 0;
         out.extend(block.iter().map(|&value| {
             let quotient = value / mean;
-            let is_normal = (quotient >= f64::MIN_POSITIVE) & (quotient <= f64::MAX);
-            wrong |= u64::from(!(is_normal | (value == 0.0)));
+            wrong |= u64::from(!(is_above_zero(quotient) | (value == 0.0)));
             if value == 0.0 { 0.0 } else { quotient }
         }));
         wrong == 0
@@ -190,8 +189,7 @@ wide! {
         let mut wrong = 0;
         for value in values {
             let quotient = *value / by;
-            let is_there = ((quotient >= f64::MIN_POSITIVE) & (quotient <= f64::MAX))
-                | (*value == 0.0);
+            let is_there = is_above_zero(quotient) | (*value == 0.0);
             wrong |= u64::from(!is_there);
             *value = if is_there { quotient } else { f64::NAN };
         }
@@ -450,7 +448,7 @@ wide! {
     fn mark_drawn(values: &mut [f64], bases: &[f64]) -> bool {
         let mut wrong = 0;
         for (value, &base) in values.iter_mut().zip(bases) {
-            let is_normal = (*value >= f64::MIN_POSITIVE) & (*value <= f64::MAX);
+            let is_normal = is_above_zero(*value);
             wrong |= u64::from(!(is_normal | (base == 0.0)));
             let there = if is_normal { *value } else { f64::NAN };
             *value = if base == 0.0 { 0.0 } else { there };
