@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::columns::{Inputs, failed, first_nan, numeric};
 use crate::dtypes::{boolean, uint32, uint64};
-use crate::keys::{groups, map_keys, none_left, seed, take, whole_hashes, without_nulls};
+use crate::keys::{groups, map_keys, none_left, null_in, seed, take, whole_hashes, without_nulls};
 
 /// What all draws are told.
 #[derive(Deserialize)]
@@ -49,9 +49,7 @@ fn numbers(columns: &mut &[Series], what: &str) -> PolarsResult<Float64Chunked> 
     let column = numeric(&take(columns, 1)?[0], what)?;
     if column.null_count() > 0 {
         let row = column.iter().position(|value| value.is_none());
-        polars_bail!(
-            ComputeError: "the {what} of row {} is null; fill nulls or filter them first", row.unwrap_or_default()
-        );
+        return Err(null_in(row.unwrap_or_default(), what));
     }
     Ok(column.rechunk().into_owned())
 }

@@ -85,14 +85,16 @@ pub(crate) fn groups(inputs: &Inputs) -> PolarsResult<Option<Groups>> {
     Groups::new(&hashes).map(Some).map_err(failed)
 }
 
+/// The error of a null where none may be.
+pub(crate) fn null_in(row: usize, what: &str) -> PolarsError {
+    polars_err!(ComputeError: "the {what} of row {row} is null; fill nulls or filter them first")
+}
+
 /// The values of a column that has no nulls.
 pub(crate) fn without_nulls(column: &UInt64Chunked, what: &str) -> PolarsResult<Vec<u64>> {
     if column.null_count() > 0 {
         let row = column.iter().position(|value| value.is_none());
-        polars_bail!(
-            ComputeError: "the {what} of row {} is null; fill nulls or filter them first",
-            row.unwrap_or_default()
-        );
+        return Err(null_in(row.unwrap_or_default(), what));
     }
     let mut values = Vec::with_capacity(column.len());
     for chunk in column.downcast_iter() {

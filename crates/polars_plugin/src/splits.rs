@@ -1,14 +1,14 @@
 //! Splits and folds. Columns come argument by argument: the options say how many each has.
 
-use dataset_rt_runtime::expr::{self, Shares};
+use dataset_rt_runtime::expr::{self, GroupCodes, Nulls, Shares};
 use polars::prelude::*;
 use pyo3_polars::derive::polars_expr;
 use serde::Deserialize;
 
-use crate::columns::{Inputs, failed};
+use crate::columns::{Inputs, codes, failed};
 use crate::dtypes::{boolean, uint8, uint32};
 use crate::keys::{
-    groups, hashes, map_keys, none_left, ordered, seed, take, whole_hashes, without_nulls,
+    groups, hashes, map_keys, none_left, null_in, ordered, seed, take, whole_hashes, without_nulls,
 };
 
 /// The most parts: their numbers are 8 bits wide. Python makes an Enum of them, which costs less than one that crosses
@@ -106,14 +106,39 @@ struct Stratified {
     over: usize,
 }
 
-/// Labels and keys, or labels and groups, to parts.
-type Stratify = fn(&[u64], &[u64], &Shares) -> dataset_rt_runtime::Result<Vec<u32>>;
+/// Classes and keys, or classes and groups, to parts.
+type Stratify = fn(&GroupCodes, &[u64], &Shares) -> dataset_rt_runtime::Result<Vec<u32>>;
+
+/// The classes that label columns make, each known by the hash of its label. Numbers of labels are quicker to find than
+/// hashes of all rows, so only one row of each class is hashed.
+fn classes(labels: &[Series], seed: u64) -> PolarsResult<GroupCodes> {
+    // Says which types may be labels.
+    let none: Vec<Series> = labels.iter().map(Series::clear).collect();
+    whole_hashes(&none, seed, "label")?;
+    let codes = codes(labels, Nulls::NoClass)?;
+    if let Some(row) = codes.first_without() {
+        return Err(null_in(row, "label"));
+    }
+    let first_rows = codes.first_rows();
+    // Fewer than 2^32, as all that is coded.
+    let row_number = |&row: &usize| IdxSize::try_from(row).unwrap_or(IdxSize::MAX);
+    let rows = first_rows.iter().flatten().map(row_number).collect();
+    let rows = IdxCa::from_vec(PlSmallStr::EMPTY, rows);
+    let firsts = labels.iter().map(|label| label.take(&rows));
+    let firsts = firsts.collect::<PolarsResult<Vec<_>>>()?;
+    let mut hashes = whole_hashes(&firsts, seed, "label")?.into_iter();
+    let of_codes = first_rows
+        .iter()
+        .map(|row| row.and_then(|_| hashes.next()).unwrap_or_default())
+        .collect();
+    GroupCodes::of_codes(codes, of_codes).map_err(failed)
+}
 
 impl Stratified {
     fn parts(&self, inputs: &Inputs, shares: &Shares) -> PolarsResult<Vec<u32>> {
         let seed = seed(self.seed);
         let mut columns = inputs.columns();
-        let labels = whole_hashes(take(&mut columns, self.labels)?, seed, "label")?;
+        let labels = take(&mut columns, self.labels)?;
         let keys = whole_hashes(take(&mut columns, self.keys)?, seed, "key")?;
         let group = take(&mut columns, self.groups)?;
         none_left(columns)?;
@@ -127,12 +152,13 @@ impl Stratified {
             (units.collect(), expr::stratified_groups)
         };
         let Some(over) = over else {
-            return stratify(&labels, &units, shares).map_err(failed);
+            return stratify(&classes(labels, seed)?, &units, shares).map_err(failed);
         };
+        let labels = whole_hashes(labels, seed, "label")?;
         let rows: Vec<(u64, u64)> = labels.into_iter().zip(units).collect();
         expr::by_group(&rows, &over, |rows| {
             let (labels, units): (Vec<u64>, Vec<u64>) = rows.iter().copied().unzip();
-            stratify(&labels, &units, shares)
+            stratify(&GroupCodes::new(&labels)?, &units, shares)
         })
         .map_err(failed)
     }

@@ -38,7 +38,7 @@ pub use draws::{
 };
 pub use duplicates::duplicate_ranks;
 pub use hash::{KeyType, TupleHasher, hash_bytes, hash_integer};
-pub use hashed::{Groups, by_group};
+pub use hashed::{GroupCodes, Groups, by_group};
 pub use labels::{cap_per_class, repeat_factor};
 pub use minhash::{MinHash, band_hashes, simhash};
 pub use numbers::{NullNumber, Numbers};

@@ -230,6 +230,11 @@ impl Codes {
         &self.codes
     }
 
+    /// The codes, without a copy.
+    pub(super) fn into_vec(self) -> Vec<u32> {
+        self.codes
+    }
+
     /// Number of rows.
     pub fn len(&self) -> usize {
         self.codes.len()

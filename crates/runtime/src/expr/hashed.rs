@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 
+use super::codes::Codes;
 use super::memory::with_room;
 use super::table::Table;
 use crate::error::{Error, Result};
@@ -32,9 +33,9 @@ impl Hasher for Given {
     }
 }
 
-/// The group of each row. Groups are numbered by their first rows.
+/// The group of each row, and a hash that a group is known by.
 #[derive(Clone, Debug)]
-pub(super) struct GroupCodes {
+pub struct GroupCodes {
     hashes: Vec<u64>,
     codes: Vec<u32>,
     /// Where the rows of each group start when they are sorted into groups, and the end of the last.
@@ -42,11 +43,11 @@ pub(super) struct GroupCodes {
 }
 
 impl GroupCodes {
-    /// Groups of the rows whose hashes are the same.
+    /// Groups of the rows whose hashes are the same, numbered by their first rows.
     ///
     /// # Errors
     /// [`Error::Argument`] for 2^32 rows or more.
-    pub(super) fn new(of_rows: &[u64]) -> Result<Self> {
+    pub fn new(of_rows: &[u64]) -> Result<Self> {
         check_rows(of_rows.len())?;
         let mut table = Table::new();
         let mut next = 0;
@@ -62,6 +63,28 @@ impl GroupCodes {
             sizes[code as usize] += 1;
             codes.push(code);
         }
+        Ok(Self::of_sizes(codes, hashes, sizes))
+    }
+
+    /// Groups that are numbered already, with a hash for each number; some numbers may have no rows. Every row must have
+    /// a group.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] for a row without one, or hashes of another number.
+    pub fn of_codes(codes: Codes, hashes: Vec<u64>) -> Result<Self> {
+        let counts = codes.counts();
+        let rows: u64 = counts.iter().sum();
+        if rows != codes.len() as u64 || counts.len() != hashes.len() {
+            return Err(Error::Internal("groups without hash or number".to_owned()));
+        }
+        let sizes = counts
+            .into_iter()
+            .map(|count| usize::try_from(count).unwrap_or(usize::MAX))
+            .collect();
+        Ok(Self::of_sizes(codes.into_vec(), hashes, sizes))
+    }
+
+    fn of_sizes(codes: Vec<u32>, hashes: Vec<u64>, sizes: Vec<usize>) -> Self {
         let mut starts = Vec::with_capacity(sizes.len() + 1);
         let mut sum = 0;
         for size in sizes {
@@ -69,11 +92,11 @@ impl GroupCodes {
             sum += size;
         }
         starts.push(sum);
-        Ok(Self {
+        Self {
             hashes,
             codes,
             starts,
-        })
+        }
     }
 
     /// The hash of each group.

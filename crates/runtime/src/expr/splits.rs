@@ -9,7 +9,7 @@ use super::hashed::{GroupCodes, Groups, HashesTo, narrow};
 use super::memory::with_room;
 use super::shares::Shares;
 use super::smallest::Cuts;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// The part of each row so that every class is split by the shares: of each class a part gets the rows of its share
 /// rounded up or down, of what is left over always the part that is furthest behind over the classes before.
@@ -18,14 +18,19 @@ use crate::error::Result;
 /// one label and key stay together, and count as one where they stand on a border.
 ///
 /// # Errors
-/// As [`Groups::new`].
-pub fn stratified(labels: &[u64], keys: &[u64], shares: &Shares) -> Result<Vec<u32>> {
-    let classes = GroupCodes::new(labels)?;
+/// [`Error::Internal`](crate::Error::Internal) for another number of keys.
+pub fn stratified(classes: &GroupCodes, keys: &[u64], shares: &Shares) -> Result<Vec<u32>> {
+    if keys.len() != classes.codes().len() {
+        return Err(Error::Internal("labels and keys of two lengths".to_owned()));
+    }
     let mut hashes = classes.sorted(keys.iter().copied());
     let mut behind = vec![0.0; shares.parts()];
     let mut cuts = vec![Cuts::default(); classes.hashes().len()];
     for class in by_hash(classes.hashes()) {
         let hashes = &mut hashes[classes.range(class)];
+        if hashes.is_empty() {
+            continue;
+        }
         let ranks = class_ranks(hashes.len(), shares, &mut behind);
         cuts[class] = Cuts::of_scratch(hashes, &ranks);
     }
@@ -83,24 +88,32 @@ fn by_hash(hashes: &[u64]) -> Vec<usize> {
 ///
 /// # Errors
 /// As [`Groups::new`].
-pub fn stratified_groups(labels: &[u64], groups: &[u64], shares: &Shares) -> Result<Vec<u32>> {
-    let classes = Groups::new(labels)?;
+pub fn stratified_groups(
+    classes: &GroupCodes,
+    groups: &[u64],
+    shares: &Shares,
+) -> Result<Vec<u32>> {
     let groups = Groups::new(groups)?;
+    if groups.codes().len() != classes.codes().len() {
+        return Err(Error::Internal(
+            "labels and groups of two lengths".to_owned(),
+        ));
+    }
     // Rows of each class that a part still lacks.
     let fractions = shares.fractions();
-    let mut lacks: Vec<Vec<f64>> = vec![vec![0.0; fractions.len()]; classes.len()];
+    let mut lacks: Vec<Vec<f64>> = vec![vec![0.0; fractions.len()]; classes.hashes().len()];
     for (class, lacks) in lacks.iter_mut().enumerate() {
-        let rows = classes.rows(class).len() as f64;
+        let rows = classes.range(class).len() as f64;
         for (lack, share) in lacks.iter_mut().zip(&fractions) {
             *lack = rows * share;
         }
     }
-    let mut parts = vec![0; labels.len()];
+    let mut parts = vec![0; groups.codes().len()];
     let mut counts: Vec<(u32, f64)> = Vec::new();
     let mut codes = Vec::new();
     let mut totals: Vec<f64> = fractions
         .iter()
-        .map(|share| share * labels.len() as f64)
+        .map(|share| share * groups.codes().len() as f64)
         .collect();
     for group in by_hash(groups.hashes()) {
         let rows = groups.rows(group);
@@ -162,7 +175,8 @@ pub fn leaks(parts: &[u64], keys: &[u64], counts: impl Fn(usize) -> bool) -> Vec
 
 #[cfg(test)]
 mod tests {
-    use super::{by_rank, leaks, stratified, stratified_groups};
+    use super::{GroupCodes, by_rank, leaks, stratified, stratified_groups};
+    use crate::expr::codes::{Chunk, Codes, Nulls};
     use crate::expr::hash::hash_integer;
     use crate::expr::shares::Shares;
 
@@ -171,6 +185,36 @@ mod tests {
             .into_iter()
             .map(|value| hash_integer(value, 5))
             .collect()
+    }
+
+    fn classes_of(labels: Vec<u64>) -> GroupCodes {
+        GroupCodes::new(&hashes(labels)).unwrap()
+    }
+
+    /// Numbers with gaps make the same parts as the hashes they stand for.
+    #[test]
+    fn numbered_classes_are_the_hashed_ones() {
+        let labels: Vec<u64> = classes().into_iter().map(|label| label * 2 + 3).collect();
+        let chunk = Chunk {
+            values: &labels,
+            validity: None,
+        };
+        let codes = Codes::of_words(&[chunk], Nulls::NoClass).unwrap();
+        let of_code = |row: Option<usize>| row.map_or(0, |row| hashes([labels[row]])[0]);
+        let of_codes: Vec<u64> = codes.first_rows().into_iter().map(of_code).collect();
+        assert!(of_codes.contains(&0));
+        let numbered = GroupCodes::of_codes(codes, of_codes).unwrap();
+        let hashed = classes_of(labels);
+        let (keys, groups) = (hashes(0..5000), hashes((0..5000).map(|i| i / 7)));
+        let shares = Shares::new(&[0.7, 0.2, 0.1]).unwrap();
+        assert_eq!(
+            stratified(&numbered, &keys, &shares).unwrap(),
+            stratified(&hashed, &keys, &shares).unwrap()
+        );
+        assert_eq!(
+            stratified_groups(&numbered, &groups, &shares).unwrap(),
+            stratified_groups(&hashed, &groups, &shares).unwrap()
+        );
     }
 
     /// Rows of class c in part p, classes by number.
@@ -199,7 +243,7 @@ mod tests {
             vec![0.999, 0.001],
         ] {
             let exact = Shares::new(&shares).unwrap();
-            let parts = stratified(&hashes(labels.clone()), &hashes(0..5000), &exact).unwrap();
+            let parts = stratified(&classes_of(labels.clone()), &hashes(0..5000), &exact).unwrap();
             let table = table(&labels, &parts, shares.len());
             for row in &table {
                 let n = row.iter().sum::<usize>() as f64;
@@ -219,7 +263,7 @@ mod tests {
         // 1000 classes of 3: rounding each alone would give the test part nothing or a third.
         let labels: Vec<u64> = (0..3000).map(|i| i / 3).collect();
         let shares = Shares::new(&[0.8, 0.2]).unwrap();
-        let parts = stratified(&hashes(labels), &hashes(0..3000), &shares).unwrap();
+        let parts = stratified(&classes_of(labels), &hashes(0..3000), &shares).unwrap();
         assert_eq!(parts.iter().filter(|&&part| part == 1).count(), 600);
     }
 
@@ -231,16 +275,17 @@ mod tests {
         let shares = Shares::equal(5).unwrap();
         let order: Vec<usize> = (0..5000).map(|i| i * 2503 % 5000).collect();
         let moved = |column: &[u64]| order.iter().map(|&row| column[row]).collect::<Vec<_>>();
-        let parts = stratified(&labels, &keys, &shares).unwrap();
-        let again = stratified(&moved(&labels), &moved(&keys), &shares).unwrap();
+        let of = |labels: &[u64]| GroupCodes::new(labels).unwrap();
+        let parts = stratified(&of(&labels), &keys, &shares).unwrap();
+        let again = stratified(&of(&moved(&labels)), &moved(&keys), &shares).unwrap();
         assert!(
             order
                 .iter()
                 .zip(again)
                 .all(|(&row, part)| parts[row] == part)
         );
-        let parts = stratified_groups(&labels, &groups, &shares).unwrap();
-        let again = stratified_groups(&moved(&labels), &moved(&groups), &shares).unwrap();
+        let parts = stratified_groups(&of(&labels), &groups, &shares).unwrap();
+        let again = stratified_groups(&of(&moved(&labels)), &moved(&groups), &shares).unwrap();
         assert!(
             order
                 .iter()
@@ -252,7 +297,8 @@ mod tests {
     #[test]
     fn one_key_is_in_one_part() {
         let keys = hashes((0..1000).map(|i| i / 10));
-        let parts = stratified(&[1; 1000], &keys, &Shares::equal(3).unwrap()).unwrap();
+        let classes = GroupCodes::new(&[1; 1000]).unwrap();
+        let parts = stratified(&classes, &keys, &Shares::equal(3).unwrap()).unwrap();
         assert!(
             parts
                 .chunks(10)
@@ -273,8 +319,8 @@ mod tests {
         }
         let shares = [0.6, 0.3, 0.1];
         let exact = Shares::new(&shares).unwrap();
-        let parts =
-            stratified_groups(&hashes(labels.clone()), &hashes(groups.clone()), &exact).unwrap();
+        let parts = stratified_groups(&classes_of(labels.clone()), &hashes(groups.clone()), &exact)
+            .unwrap();
         for (pair, part) in groups.windows(2).zip(parts.windows(2)) {
             assert!(pair[0] != pair[1] || part[0] == part[1]);
         }
