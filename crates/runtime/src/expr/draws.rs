@@ -20,7 +20,7 @@ use crate::sampler::{Sampler, SamplerConfig};
 /// The key of a row that is never taken: above all keys of [`race`].
 const NEVER: u64 = u64::MAX;
 
-/// Random words that are made at once.
+/// Rows that are worked on while they are in the cache.
 const PART: usize = 512;
 
 /// Positions that a sampler fills at once.
@@ -133,16 +133,19 @@ pub fn sample_without_replacement(
     n: usize,
     drawing: &Drawing<'_>,
 ) -> Result<Vec<bool>> {
-    check_weights(weights)?;
-    enough(weights, n, drawing.groups)?;
+    let above_zero = check_weights(weights)?;
+    enough(weights, above_zero, n, drawing.groups)?;
     let blocks = RowBlocks::new(drawing, Domain::Select);
     let mut keys = with_room(weights.len());
-    let mut words = [0; race::BATCH];
-    for weights in weights.chunks(race::BATCH) {
+    let mut words = [0; PART];
+    for weights in weights.chunks(PART) {
         let first = keys.len();
         let words = &mut words[..weights.len()];
         blocks.fill(first, words);
-        race::keys(words, weights, &mut keys);
+        let batches = words.chunks(race::BATCH).zip(weights.chunks(race::BATCH));
+        for (words, weights) in batches {
+            race::keys(words, weights, &mut keys);
+        }
         for (key, &weight) in keys[first..].iter_mut().zip(weights) {
             *key = if weight == 0.0 { NEVER } else { *key };
         }
@@ -323,9 +326,16 @@ pub fn repeat_counts(factors: &[f64], drawing: &Drawing<'_>) -> Result<Vec<u32>>
         .collect())
 }
 
-fn check_weights(weights: &[f64]) -> Result<()> {
-    if Rule::Weight.allows_all(weights) {
-        return Ok(());
+/// How many weights are above 0.
+fn check_weights(weights: &[f64]) -> Result<usize> {
+    let mut above_zero = 0;
+    let mut all = true;
+    for block in weights.chunks(PART) {
+        all &= Rule::Weight.allows_all(block);
+        above_zero += count_above_zero(block);
+    }
+    if all {
+        return Ok(above_zero);
     }
     let row = weights
         .iter()
@@ -342,8 +352,8 @@ fn check_weights(weights: &[f64]) -> Result<()> {
     })
 }
 
-/// Whether n rows can be drawn, from every group.
-fn enough(weights: &[f64], n: usize, groups: Option<&Groups>) -> Result<()> {
+/// Whether n rows can be drawn, from every group; so many weights are above 0 in all.
+fn enough(weights: &[f64], above_zero: usize, n: usize, groups: Option<&Groups>) -> Result<()> {
     let refused = |found: usize, place: String| {
         Err(Error::Table {
             fault: Fault::Value,
@@ -356,9 +366,8 @@ fn enough(weights: &[f64], n: usize, groups: Option<&Groups>) -> Result<()> {
     };
     match groups {
         None => {
-            let found = count_above_zero(weights);
-            if found < n && !weights.is_empty() {
-                return refused(found, String::new());
+            if above_zero < n && !weights.is_empty() {
+                return refused(above_zero, String::new());
             }
         }
         Some(groups) => {

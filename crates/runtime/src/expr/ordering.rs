@@ -54,7 +54,7 @@ pub fn curriculum(difficulties: &[u64], competence: f64) -> Result<Vec<bool>> {
     if taken == rows {
         return Ok(vec![true; rows]);
     }
-    let (limit, _) = nth_smallest(difficulties, taken);
+    let limit = nth_smallest(difficulties, taken).value;
     Ok(difficulties.iter().map(|&value| value < limit).collect())
 }
 

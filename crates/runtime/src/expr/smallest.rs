@@ -21,8 +21,18 @@ const FEW: usize = 16;
 /// More selections than this cost more than one sort.
 const MANY: usize = 16;
 
-/// The number of a rank, counted from 0, and how many numbers are smaller. The rank must be below the length.
-pub(super) fn nth_smallest(values: &[u64], rank: usize) -> (u64, usize) {
+/// A number of a certain rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Nth {
+    pub(super) value: u64,
+    /// Numbers that are smaller.
+    smaller: usize,
+    /// Numbers that are the same.
+    same: usize,
+}
+
+/// The number of a rank, counted from 0, which must be below the length.
+pub(super) fn nth_smallest(values: &[u64], rank: usize) -> Nth {
     if values.len() <= DIRECT {
         return nth_of(values.to_vec(), rank);
     }
@@ -42,8 +52,11 @@ pub(super) fn nth_smallest(values: &[u64], rank: usize) -> (u64, usize) {
     let (below, near) = split_off(values, low, high);
     match rank.checked_sub(below) {
         Some(rank) if rank < near.len() => {
-            let (value, smaller) = nth_of(near, rank);
-            (value, below + smaller)
+            let nth = nth_of(near, rank);
+            Nth {
+                smaller: below + nth.smaller,
+                ..nth
+            }
         }
         // The sample has misled, as it may where values come in a pattern.
         _ => nth_of(values.to_vec(), rank),
@@ -83,15 +96,20 @@ wide! {
 }
 
 wide! {
-    fn append_whether_below(values: &[u64], limit: u64, out: &mut Vec<bool>) {
-        out.extend(values.iter().map(|&value| value < limit));
+    fn append_whether_at_most(values: &[u64], limit: u64, out: &mut Vec<bool>) {
+        out.extend(values.iter().map(|&value| value <= limit));
     }
 }
 
-fn nth_of(mut values: Vec<u64>, rank: usize) -> (u64, usize) {
-    let (left, &mut value, _) = values.select_nth_unstable(rank);
+fn nth_of(mut values: Vec<u64>, rank: usize) -> Nth {
+    let (left, &mut value, right) = values.select_nth_unstable(rank);
     let smaller = left.iter().filter(|&&other| other < value).count();
-    (value, smaller)
+    let same = right.iter().filter(|&&other| other == value).count();
+    Nth {
+        value,
+        smaller,
+        same: rank - smaller + 1 + same,
+    }
 }
 
 /// The numbers of several ascending ranks.
@@ -99,7 +117,7 @@ fn nth_smallest_of(values: &[u64], ranks: &[usize]) -> Vec<u64> {
     if ranks.len() <= MANY && values.len() > DIRECT {
         return ranks
             .iter()
-            .map(|&rank| nth_smallest(values, rank).0)
+            .map(|&rank| nth_smallest(values, rank).value)
             .collect();
     }
     nth_of_scratch(&mut values.to_vec(), ranks)
@@ -126,16 +144,18 @@ pub(super) fn smallest(values: &[u64], n: usize) -> Vec<bool> {
     let Some(rank) = n.min(values.len()).checked_sub(1) else {
         return vec![false; values.len()];
     };
-    let (last, smaller) = nth_smallest(values, rank);
+    let last = nth_smallest(values, rank);
     let mut mask = with_room(values.len());
-    append_whether_below(values, last, &mut mask);
-    let equal = mask.iter_mut().zip(values);
-    for (taken, _) in equal
-        .filter(|(_, value)| **value == last)
-        .take(rank + 1 - smaller)
-    {
-        *taken = true;
+    if last.smaller + last.same == rank + 1 {
+        append_whether_at_most(values, last.value, &mut mask);
+        return mask;
     }
+    let mut ties = rank + 1 - last.smaller;
+    mask.extend(values.iter().map(|&value| {
+        let is_tie = value == last.value && ties > 0;
+        ties -= usize::from(is_tie);
+        is_tie || value < last.value
+    }));
     mask
 }
 
@@ -217,7 +237,7 @@ impl Cuts {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cuts, nth_of_scratch, nth_smallest, nth_smallest_of, smallest};
+    use super::{Cuts, Nth, nth_of_scratch, nth_smallest, nth_smallest_of, smallest};
 
     fn columns(len: usize) -> Vec<Vec<u64>> {
         let mut x = 3_u64;
@@ -251,8 +271,15 @@ mod tests {
                 sorted.sort_unstable();
                 let ranks = [0, len / 1000, len / 3, len / 2, len - 1];
                 for rank in ranks {
-                    let smaller = sorted.partition_point(|&value| value < sorted[rank]);
-                    assert_eq!(nth_smallest(&values, rank), (sorted[rank], smaller));
+                    let value = sorted[rank];
+                    let smaller = sorted.partition_point(|&other| other < value);
+                    let same = sorted.partition_point(|&other| other <= value) - smaller;
+                    let right = Nth {
+                        value,
+                        smaller,
+                        same,
+                    };
+                    assert_eq!(nth_smallest(&values, rank), right);
                 }
                 for count in [2, 5, 16, 20] {
                     let many: Vec<usize> = (0..count).map(|i| i * len / count).collect();
