@@ -31,7 +31,7 @@ use pyo3::types::PyBytes;
 use crate::error::IntoPyResult;
 
 /// Columns change hands with Polars all the time: what one frees the other uses again, instead of each going to the
-/// system for fresh pages, whose clearing is half of the cost of a simple expression.
+/// system for fresh pages, whose clearing is a good part of the cost of a simple expression.
 #[global_allocator]
 static ALLOCATOR: pyo3_polars::PolarsAllocator = pyo3_polars::PolarsAllocator::new();
 

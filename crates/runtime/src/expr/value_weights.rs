@@ -58,22 +58,13 @@ fn count_zeros(values: &[f64]) -> usize {
 }
 
 /// What scaling needs to know of weights, which may be no such yet.
+#[derive(Default)]
 struct Extent {
     sum: f64,
     above_zero: f64,
+    /// Below 0 if any is.
     least: f64,
     greatest: f64,
-}
-
-impl Default for Extent {
-    fn default() -> Self {
-        Self {
-            sum: 0.0,
-            above_zero: 0.0,
-            least: 0.0,
-            greatest: 0.0,
-        }
-    }
 }
 
 impl Extent {

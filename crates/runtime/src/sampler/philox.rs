@@ -101,8 +101,7 @@ impl Blocks {
     }
 }
 
-/// Counters side by side, word by word: over these arrays the compiler makes vector instructions, which take a quarter of
-/// the time of single blocks.
+/// Counters side by side, word by word: over these arrays the compiler makes vector instructions.
 struct Counters {
     words: [[u64; AT_ONCE]; 4],
     keys: [[u64; 2]; ROUNDS],
