@@ -18,6 +18,7 @@ mod numbers;
 mod ordering;
 mod payloads;
 mod power;
+mod priorities;
 mod select;
 mod shares;
 mod shingles;
@@ -46,12 +47,13 @@ pub use ordering::{
     bucket_of, buckets, check_edges, curriculum, length_group_keys, ordered_float, ordered_integer,
 };
 pub use payloads::{HEAD_LEN, Ids, Unreadable, mime, payload_facts, payload_heads, payloads};
+pub use priorities::{prioritized_correction, prioritized_weight};
 pub use shares::{Shares, fold};
 pub use shingles::{ShingleUnit, Shingles};
 pub use splits::{by_rank, leaks, stratified, stratified_groups};
 pub use value_weights::{
     clip_weight, doremi_weight, effective_sample_size, expected_share, focal_weight,
-    hard_example_weight, normalize_weight, prioritized_correction, prioritized_weight,
+    hard_example_weight, normalize_weight,
 };
 
 use crate::error::{Error, Fault};

@@ -1,8 +1,9 @@
 use super::{
     clip_weight, doremi_weight, effective_sample_size, expected_share, focal_weight,
-    hard_example_weight, normalize_weight, prioritized_correction, prioritized_weight,
+    hard_example_weight, normalize_weight,
 };
 use crate::error::Result;
+use crate::expr::priorities::{prioritized_correction, prioritized_weight};
 use crate::expr::{Chunk, Classes, Codes, NullClass, NullNumber, Nulls, Numbers, Validity};
 
 fn column(values: &[f64]) -> Numbers<'_> {
