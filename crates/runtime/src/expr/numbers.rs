@@ -99,6 +99,30 @@ impl Numbers<'_> {
         self.chunks.iter().all(|chunk| chunk.values.is_empty())
     }
 
+    /// Number of rows with a value, where others are allowed.
+    pub(super) fn count_there(&self) -> usize {
+        if self.null == NullNumber::Error {
+            return self.len();
+        }
+        let there = |chunk: &Chunk<'_, f64>| match chunk.validity {
+            None => chunk.values.len(),
+            Some(validity) => (0..chunk.values.len())
+                .filter(|&row| validity.get(row))
+                .count(),
+        };
+        self.chunks.iter().map(there).sum()
+    }
+
+    /// Every so manieth of the values that are there, unchecked.
+    pub(super) fn sample(&self, step: usize) -> impl Iterator<Item = f64> {
+        self.chunks.iter().flat_map(move |chunk| {
+            let rows = chunk.values.iter().enumerate().step_by(step.max(1));
+            let is_there = |row| chunk.validity.is_none_or(|validity| validity.get(row));
+            rows.filter(move |&(row, value)| is_there(row) && !value.is_nan())
+                .map(|(_, &value)| value)
+        })
+    }
+
     /// The values in one piece, `null` for nulls.
     ///
     /// # Errors
@@ -291,25 +315,65 @@ wide! {
     }
 }
 
+/// Numbers of one vector register, which are added side by side.
+type Lanes = [f64; 4];
+
+/// The sums of a few values and of their squares, and all bits that are set in any.
+pub(super) fn block_sums(block: &[f64]) -> (f64, f64, u64) {
+    let mut sums = [[0.0; 4]; 2];
+    let mut squares = sums;
+    let mut bits = [[0; 4]; 2];
+    let (rows, rest) = block.as_chunks::<8>();
+    add_squares(rows, &mut sums, &mut squares, &mut bits);
+    let of_rest = |(sum, squares, bits): (f64, f64, u64), &value: &f64| {
+        (sum + value, squares + value * value, bits | value.to_bits())
+    };
+    let whole = (
+        sums.as_flattened().iter().sum(),
+        squares.as_flattened().iter().sum(),
+        bits.as_flattened().iter().fold(0, |all, bits| all | bits),
+    );
+    rest.iter().fold(whole, of_rest)
+}
+
 wide! {
-    /// The sums of a few values times `scale`, and of the squares of these.
-    pub(super) fn block_sums(block: &[f64], scale: f64) -> (f64, f64) {
-        let (rows, rest) = block.as_chunks::<LANES>();
-        let (mut sums, mut squares) = ([0.0; LANES], [0.0; LANES]);
-        for row in rows {
-            for ((sum, square), &value) in sums.iter_mut().zip(&mut squares).zip(row) {
-                let value = value * scale;
-                *sum += value;
-                *square += value * value;
-            }
+    /// Two registers at a time, each with sums of its own: written for all lanes at once they become shuffles.
+    fn add_squares(
+        rows: &[[f64; 8]],
+        sums: &mut [Lanes; 2],
+        squares: &mut [Lanes; 2],
+        bits: &mut [[u64; 4]; 2],
+    ) {
+        let ([mut sums_a, mut sums_b], [mut squares_a, mut squares_b]) = (*sums, *squares);
+        let [mut bits_a, mut bits_b] = *bits;
+        for &[a, b, c, d, e, f, g, h] in rows {
+            let (left, right) = ([a, b, c, d], [e, f, g, h]);
+            sums_a = added(sums_a, left);
+            sums_b = added(sums_b, right);
+            squares_a = added(squares_a, squared(left));
+            squares_b = added(squares_b, squared(right));
+            bits_a = joined(bits_a, left);
+            bits_b = joined(bits_b, right);
         }
-        let of_rest = |(sum, squares), &value| {
-            let value = value * scale;
-            (sum + value, squares + value * value)
-        };
-        rest.iter()
-            .fold((sums.iter().sum(), squares.iter().sum()), of_rest)
+        *sums = [sums_a, sums_b];
+        *squares = [squares_a, squares_b];
+        *bits = [bits_a, bits_b];
     }
+}
+
+#[inline(always)]
+fn added(a: Lanes, b: Lanes) -> Lanes {
+    std::array::from_fn(|lane| a[lane] + b[lane])
+}
+
+#[inline(always)]
+fn squared(a: Lanes) -> Lanes {
+    a.map(|value| value * value)
+}
+
+#[inline(always)]
+fn joined(bits: [u64; 4], values: Lanes) -> [u64; 4] {
+    std::array::from_fn(|lane| bits[lane] | values[lane].to_bits())
 }
 
 wide! {

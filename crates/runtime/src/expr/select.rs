@@ -2,16 +2,49 @@
 
 use super::codes::Codes;
 use super::numbers::{Numbers, Rule, all_of};
+use super::smallest::{DIRECT, Nth, SAMPLED, Selection, nth_of};
 use crate::error::Result;
+use crate::vector::wide;
 
 /// 1 for the rows of the largest values, 0 for the others and for NaN, which nulls are here. `kept` says how many of how
 /// many rows with a value; of equal values the first rows come first.
 pub(super) fn largest(column: &Numbers<'_>, kept: impl Fn(usize) -> usize) -> Result<Vec<f64>> {
-    let mut counts = Counts::new();
-    column.each_filled_block(f64::NAN, Rule::Number, |block| counts.add(block))?;
-    let there = counts.rows();
-    let mut cut = counts.cut(column, kept(there).min(there))?;
+    let there = column.count_there();
+    let kept = kept(there).min(there);
+    let mut cut = Cut::of(kept, nth_largest(column, kept, there)?);
     column.mapped(f64::NAN, |block, out| cut.mark_block(block, out))
+}
+
+/// The key of the last that is kept, after a check of all.
+fn nth_largest(column: &Numbers<'_>, kept: usize, there: usize) -> Result<Option<Nth>> {
+    let mut keys = Vec::new();
+    let Some(rank) = kept.checked_sub(1) else {
+        column.each_filled_block(f64::NAN, Rule::Number, |_| ())?;
+        return Ok(None);
+    };
+    if column.len() > DIRECT {
+        let sample = column.sample(column.len() / SAMPLED).map(descending);
+        let mut selection = Selection::new(sample.collect(), rank, there);
+        column.each_filled_block(f64::NAN, Rule::Number, |block| {
+            keys.clear();
+            append_keys(block, &mut keys);
+            selection.add(&keys);
+        })?;
+        if let Some(found) = selection.finish() {
+            return Ok(Some(found));
+        }
+        keys.clear();
+    }
+    column.each_filled_block(f64::NAN, Rule::Number, |block| {
+        append_keys(block, &mut keys)
+    })?;
+    Ok(Some(nth_of(&mut keys, rank)))
+}
+
+wide! {
+    fn append_keys(values: &[f64], keys: &mut Vec<u64>) {
+        keys.extend(values.iter().map(|&value| descending(value)));
+    }
 }
 
 /// The same for each group.
@@ -23,8 +56,9 @@ pub(super) fn largest_of_groups(
     let mut cuts: Vec<Cut> = ByGroup::new(&values, groups)
         .each()
         .map(|keys| {
-            let kept = kept(keys.len());
-            Cut::of_few(keys, kept)
+            let kept = kept(keys.len()).min(keys.len());
+            let rank = kept.checked_sub(1);
+            Cut::of(kept, rank.map(|rank| nth_of(keys, rank)))
         })
         .collect();
     for (value, &group) in values.iter_mut().zip(groups.as_slice()) {
@@ -58,7 +92,7 @@ impl ByGroup {
         let mut keys = vec![0; end];
         for (&value, &group) in rows().filter(|(value, _)| !value.is_nan()) {
             let at = &mut next[group as usize];
-            keys[*at] = ordered(value);
+            keys[*at] = descending(value);
             *at += 1;
         }
         Self { keys, sizes }
@@ -72,17 +106,25 @@ impl ByGroup {
     }
 }
 
-/// Integers in the order of floats; 0.0 and -0.0 are one.
+/// Integers in the opposite order of floats; 0.0 and -0.0 are one, and NaN comes last.
 #[inline(always)]
-fn ordered(value: f64) -> u64 {
+fn descending(value: f64) -> u64 {
     let bits = (value + 0.0).to_bits();
-    let flip = if bits >> 63 == 1 { u64::MAX } else { 1 << 63 };
-    bits ^ flip
+    let flip = if bits >> 63 == 1 { 0 } else { u64::MAX >> 1 };
+    if value.is_nan() {
+        u64::MAX
+    } else {
+        bits ^ flip
+    }
 }
 
-/// The float of [`ordered`].
+/// The float of [`descending`].
 fn value_of(key: u64) -> f64 {
-    f64::from_bits(if key >> 63 == 1 { key ^ 1 << 63 } else { !key })
+    f64::from_bits(if key >> 63 == 1 {
+        key
+    } else {
+        key ^ u64::MAX >> 1
+    })
 }
 
 /// Everything above a value is in, and the first few that are equal to it.
@@ -92,20 +134,17 @@ struct Cut {
 }
 
 impl Cut {
-    const NOTHING: Self = Self {
-        at: f64::INFINITY,
-        ties: 0,
-    };
-
-    fn of_few(keys: &mut [u64], kept: usize) -> Self {
-        let kept = kept.min(keys.len());
-        let Some(index) = keys.len().checked_sub(kept).filter(|_| kept > 0) else {
-            return Self::NOTHING;
-        };
-        let (_, &mut at, above) = keys.select_nth_unstable(index);
-        Self {
-            at: value_of(at),
-            ties: kept - above.iter().filter(|&&key| key > at).count(),
+    /// The cut after the last that is kept, nothing of none.
+    fn of(kept: usize, last: Option<Nth>) -> Self {
+        match last {
+            None => Self {
+                at: f64::INFINITY,
+                ties: 0,
+            },
+            Some(last) => Self {
+                at: value_of(last.value),
+                ties: kept - last.smaller,
+            },
         }
     }
 
@@ -131,53 +170,5 @@ impl Cut {
             marked = true;
         }
         f64::from(u8::from(marked))
-    }
-}
-
-/// How many values there are by the upper bits of their keys, so that few are left to choose from.
-struct Counts(Vec<u32>);
-
-impl Counts {
-    const SHIFT: u32 = 64 - 14;
-
-    fn new() -> Self {
-        Self(vec![0; 1 << (64 - Self::SHIFT)])
-    }
-
-    /// Counts all but NaN.
-    fn add(&mut self, values: &[f64]) {
-        for &value in values.iter().filter(|value| !value.is_nan()) {
-            self.0[Self::bucket(ordered(value))] += 1;
-        }
-    }
-
-    fn rows(&self) -> usize {
-        self.0.iter().map(|&count| count as usize).sum()
-    }
-
-    #[allow(clippy::cast_possible_truncation)]
-    fn bucket(key: u64) -> usize {
-        (key >> Self::SHIFT) as usize
-    }
-
-    /// The cut of the values that were counted.
-    fn cut(&self, column: &Numbers<'_>, kept: usize) -> Result<Cut> {
-        if kept == 0 {
-            return Ok(Cut::NOTHING);
-        }
-        let mut above = 0;
-        let mut bucket = self.0.len();
-        while above < kept && bucket > 0 {
-            bucket -= 1;
-            above += self.0[bucket] as usize;
-        }
-        let size = self.0[bucket] as usize;
-        let mut inside = Vec::with_capacity(size);
-        column.each_filled_block(f64::NAN, Rule::Any, |block| {
-            let there = block.iter().filter(|value| !value.is_nan());
-            let keys = there.map(|&value| ordered(value));
-            inside.extend(keys.filter(|&key| Self::bucket(key) == bucket));
-        })?;
-        Ok(Cut::of_few(&mut inside, kept - (above - size)))
     }
 }

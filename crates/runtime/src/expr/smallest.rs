@@ -4,10 +4,10 @@ use super::memory::with_room;
 use crate::vector::wide;
 
 /// Numbers that are selected from at once.
-const DIRECT: usize = 1 << 14;
+pub(super) const DIRECT: usize = 1 << 14;
 
 /// Numbers that are looked at first, to know where the wanted one lies about.
-const SAMPLED: usize = 1 << 14;
+pub(super) const SAMPLED: usize = 1 << 14;
 
 /// Ranks in the sample on either side of the wanted one: four standard deviations of the worst case.
 const MARGIN: usize = 256;
@@ -26,7 +26,7 @@ const MANY: usize = 16;
 pub(super) struct Nth {
     pub(super) value: u64,
     /// Numbers that are smaller.
-    smaller: usize,
+    pub(super) smaller: usize,
     /// Numbers that are the same.
     same: usize,
 }
@@ -34,51 +34,70 @@ pub(super) struct Nth {
 /// The number of a rank, counted from 0, which must be below the length.
 pub(super) fn nth_smallest(values: &[u64], rank: usize) -> Nth {
     if values.len() <= DIRECT {
-        return nth_of(values.to_vec(), rank);
+        return nth_of(&mut values.to_vec(), rank);
     }
-    let mut sample: Vec<u64> = values
-        .iter()
-        .step_by(values.len() / SAMPLED)
-        .copied()
-        .collect();
-    sample.sort_unstable();
-    // Below the sample's length, as the rank is below that of all.
-    let expected = rank as u128 * sample.len() as u128 / values.len() as u128;
-    let expected = usize::try_from(expected).unwrap_or(0);
-    let low = expected
-        .checked_sub(MARGIN)
-        .map_or(0, |place| sample[place]);
-    let high = sample.get(expected + MARGIN).copied().unwrap_or(u64::MAX);
-    let (below, near) = split_off(values, low, high);
-    match rank.checked_sub(below) {
-        Some(rank) if rank < near.len() => {
-            let nth = nth_of(near, rank);
-            Nth {
-                smaller: below + nth.smaller,
-                ..nth
-            }
-        }
-        // The sample has misled, as it may where values come in a pattern.
-        _ => nth_of(values.to_vec(), rank),
-    }
+    let sample = values.iter().step_by(values.len() / SAMPLED).copied();
+    let mut selection = Selection::new(sample.collect(), rank, values.len());
+    selection.add(values);
+    // What isn't found was in a pattern that the sample doesn't show.
+    selection
+        .finish()
+        .unwrap_or_else(|| nth_of(&mut values.to_vec(), rank))
 }
 
-/// How many numbers are below a range, and those within it.
-fn split_off(values: &[u64], low: u64, high: u64) -> (usize, Vec<u64>) {
-    let mut below = 0;
-    let mut near = Vec::new();
-    let mut places = [0; BLOCK];
-    for block in values.chunks(BLOCK) {
-        below += count_below(block, low);
-        // Written always and kept where it is near: a branch would be guessed wrong for each that is.
-        let mut found = 0;
-        for &value in block {
-            places[found] = value;
-            found += usize::from(value.wrapping_sub(low) <= high - low);
+/// Finds the number of a rank among numbers that are shown once, after a sample of them.
+pub(super) struct Selection {
+    rank: usize,
+    /// About where the number must be.
+    low: u64,
+    high: u64,
+    below: usize,
+    near: Vec<u64>,
+}
+
+impl Selection {
+    /// The rank, counted from 0, is one of `of` numbers; the sample is some of them.
+    pub(super) fn new(mut sample: Vec<u64>, rank: usize, of: usize) -> Self {
+        sample.sort_unstable();
+        let expected = rank as u128 * sample.len() as u128 / of.max(1) as u128;
+        let expected = usize::try_from(expected).unwrap_or(usize::MAX);
+        let at = |place: Option<usize>| place.and_then(|place| sample.get(place)).copied();
+        Self {
+            rank,
+            low: at(expected.checked_sub(MARGIN)).unwrap_or(0),
+            high: at(expected.checked_add(MARGIN)).unwrap_or(u64::MAX),
+            below: 0,
+            near: Vec::new(),
         }
-        near.extend_from_slice(&places[..found]);
     }
-    (below, near)
+
+    pub(super) fn add(&mut self, values: &[u64]) {
+        let (low, width) = (self.low, self.high - self.low);
+        let mut places = [0; BLOCK];
+        for block in values.chunks(BLOCK) {
+            self.below += count_below(block, low);
+            // Written always and kept where it is near: a branch would be guessed wrong for each that is.
+            let mut found = 0;
+            for &value in block {
+                places[found] = value;
+                found += usize::from(value.wrapping_sub(low) <= width);
+            }
+            self.near.extend_from_slice(&places[..found]);
+        }
+    }
+
+    /// `None`: it isn't where the sample said.
+    pub(super) fn finish(mut self) -> Option<Nth> {
+        let rank = self.rank.checked_sub(self.below)?;
+        if rank >= self.near.len() {
+            return None;
+        }
+        let nth = nth_of(&mut self.near, rank);
+        Some(Nth {
+            smaller: self.below + nth.smaller,
+            ..nth
+        })
+    }
 }
 
 wide! {
@@ -101,7 +120,8 @@ wide! {
     }
 }
 
-fn nth_of(mut values: Vec<u64>, rank: usize) -> Nth {
+/// The number of a rank, counted from 0, which must be below the length.
+pub(super) fn nth_of(values: &mut [u64], rank: usize) -> Nth {
     let (left, &mut value, right) = values.select_nth_unstable(rank);
     let smaller = left.iter().filter(|&&other| other < value).count();
     let same = right.iter().filter(|&&other| other == value).count();
@@ -164,9 +184,9 @@ pub(super) fn smallest(values: &[u64], n: usize) -> Vec<bool> {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cuts {
     /// Ranks of 0: nothing comes before them.
-    passed: u32,
-    /// A value above one of these is past its rank.
-    limits: Vec<u64>,
+    pub(super) passed: u32,
+    /// A value above one of these is past its rank. Ascending.
+    pub(super) limits: Vec<u64>,
 }
 
 impl Cuts {

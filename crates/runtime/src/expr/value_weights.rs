@@ -3,8 +3,7 @@
 use super::classes::Classes;
 use super::codes::{Codes, NO_CLASS};
 use super::numbers::{
-    LANES, Numbers, Rule, block_max, block_sums, count_above_zero, each_mut, fold, is_above_zero,
-    mapped, sums,
+    LANES, Numbers, Rule, block_max, block_sums, count_above_zero, each_mut, fold, mapped, sums,
 };
 use super::power::Power;
 use super::refused;
@@ -22,10 +21,12 @@ pub fn normalize_weight(weight: &Numbers<'_>, groups: Option<&Codes>) -> Result<
         let mut extent = Extent::default();
         weight.each_filled_block(0.0, Rule::Any, |block| add_block(&mut extent, block))?;
         if let Some(mean) = extent.mean() {
-            let mut all = true;
-            let scaled =
-                weight.mapped(0.0, |block, out| all &= append_quotients(block, mean, out))?;
-            if all {
+            let mut vanished = 0;
+            let scaled = weight.mapped(0.0, |block, out| {
+                vanished += append_quotients(block, mean, out);
+            })?;
+            // None is too large: a sum is no smaller than what it is made of.
+            if vanished == weight.len() as u64 - extent.above_zero {
                 return Ok(scaled);
             }
         }
@@ -57,36 +58,36 @@ fn count_zeros(values: &[f64]) -> usize {
     values.iter().filter(|&&value| value == 0.0).count()
 }
 
-/// What scaling needs to know of weights, which may be no such yet.
+/// What scaling needs to know of numbers that should be weights.
 #[derive(Default)]
 struct Extent {
     sum: f64,
-    above_zero: f64,
-    /// Below 0 if any is.
-    least: f64,
-    greatest: f64,
+    above_zero: u64,
+    bits: u64,
 }
 
 impl Extent {
-    /// The mean of the weights above 0. `None`: they are no weights, or have no finite sum; NaN among them makes it NaN.
+    /// The mean of the weights above 0, of which there must be one. `None`: one may be no weight, or their sum isn't finite.
     fn mean(&self) -> Option<f64> {
-        let is_usual = self.least >= 0.0 && self.greatest <= f64::MAX && self.sum.is_finite();
-        is_usual.then_some(self.sum / self.above_zero)
+        let is_usual = are_weights(self.sum, self.bits) && self.above_zero > 0;
+        is_usual.then_some(self.sum / self.above_zero as f64)
     }
+}
+
+/// Whether numbers are weights for certain, by their sum and the bits of all. One that is infinite or NaN shows in the
+/// sum, one below 0 in the sign, as -0.0 does, which is a weight.
+fn are_weights(sum: f64, bits: u64) -> bool {
+    sum.is_finite() && bits >> 63 == 0
 }
 
 wide! {
     fn add_block(extent: &mut Extent, block: &[f64]) {
-        let smaller = |a: f64, b: f64| if a < b { a } else { b };
-        let larger = |a: f64, b: f64| if a > b { a } else { b };
         let (rows, rest) = block.as_chunks::<LANES>();
-        let (mut sums, mut counts) = ([0.0; LANES], [0.0; LANES]);
-        let (mut least, mut greatest) = ([0.0; LANES], [0.0; LANES]);
+        let (mut sums, mut counts, mut bits) = ([0.0; LANES], [0; LANES], [0; LANES]);
         let mut add = |lane: usize, value: f64| {
             sums[lane] += value;
-            counts[lane] += if value > 0.0 { 1.0 } else { 0.0 };
-            least[lane] = smaller(value, least[lane]);
-            greatest[lane] = larger(value, greatest[lane]);
+            counts[lane] += u64::from(value > 0.0);
+            bits[lane] |= value.to_bits();
         };
         for row in rows {
             for (lane, &value) in row.iter().enumerate() {
@@ -97,23 +98,21 @@ wide! {
             add(lane, value);
         }
         extent.sum += sums.iter().sum::<f64>();
-        extent.above_zero += counts.iter().sum::<f64>();
-        extent.least = least.into_iter().fold(extent.least, smaller);
-        extent.greatest = greatest.into_iter().fold(extent.greatest, larger);
+        extent.above_zero += counts.iter().sum::<u64>();
+        extent.bits |= bits.iter().fold(0, |all, bits| all | bits);
     }
 }
 
 wide! {
-    /// Weights over their mean; those that are 0 stay it, also where the mean of none is 0 / 0. `false`: one is no normal
-    /// float.
-    fn append_quotients(block: &[f64], mean: f64, out: &mut Vec<f64>) -> bool {
-        let mut wrong = 0;
+    /// Weights over their mean, and how many of these are 0 or of less than full precision.
+    fn append_quotients(block: &[f64], mean: f64, out: &mut Vec<f64>) -> u64 {
+        let mut vanished = 0;
         out.extend(block.iter().map(|&value| {
             let quotient = value / mean;
-            wrong |= u64::from(!(is_above_zero(quotient) | (value == 0.0)));
-            if value == 0.0 { 0.0 } else { quotient }
+            vanished += u64::from(quotient < f64::MIN_POSITIVE);
+            quotient
         }));
-        wrong == 0
+        vanished
     }
 }
 
@@ -259,33 +258,56 @@ pub fn doremi_weight(
 /// # Errors
 /// [`Error::Table`] for a weight that is negative or not finite.
 pub fn effective_sample_size(weight: &Numbers<'_>) -> Result<f64> {
-    let size = |scale: f64| {
-        let (mut sum, mut squares) = (0.0, 0.0);
-        weight.each_block(Rule::Weight, |block| {
-            let (of_block, squares_of_block) = block_sums(block, scale);
-            sum += of_block;
-            squares += squares_of_block;
-        })?;
-        Ok::<_, Error>((sum, squares))
-    };
-    let (sum, squares) = size(1.0)?;
-    if squares.is_normal() && (sum * sum).is_finite() {
-        return Ok(sum * sum / squares);
+    let mut found = Squares::default();
+    weight.each_block(Rule::Any, |block| found.add(block))?;
+    if are_weights(found.sum, found.bits) && found.size_is_exact() {
+        return Ok(found.size());
     }
-    // Squares that overflow or vanish: the size doesn't change where all weights are scaled.
     let mut largest = 0.0;
-    weight.each_block(Rule::Any, |block| largest = block_max(block, largest))?;
+    weight.each_block(Rule::Weight, |block| largest = block_max(block, largest))?;
     if largest == 0.0 {
         return Ok(0.0);
     }
-    // Powers of 2, by which nothing is rounded.
-    let scale = if largest < 1.0 {
+    // Squares that overflow or vanish: the size doesn't change where all weights are scaled, by a power of 2, which rounds
+    // nothing.
+    let scale = if found.size_is_exact() {
+        1.0
+    } else if largest < 1.0 {
         2.0_f64.powi(600)
     } else {
         2.0_f64.powi(-544)
     };
-    let (sum, squares) = size(scale)?;
-    Ok(sum * sum / squares)
+    let mut scaled = Squares::default();
+    weight.each_block(Rule::Any, |block| {
+        let block: Vec<f64> = block.iter().map(|value| value * scale).collect();
+        scaled.add(&block);
+    })?;
+    Ok(scaled.size())
+}
+
+/// Sums of numbers and of their squares.
+#[derive(Default)]
+struct Squares {
+    sum: f64,
+    squares: f64,
+    bits: u64,
+}
+
+impl Squares {
+    fn add(&mut self, block: &[f64]) {
+        let (sum, squares, bits) = block_sums(block);
+        self.sum += sum;
+        self.squares += squares;
+        self.bits |= bits;
+    }
+
+    fn size_is_exact(&self) -> bool {
+        self.squares.is_normal() && (self.sum * self.sum).is_finite()
+    }
+
+    fn size(&self) -> f64 {
+        self.sum * self.sum / self.squares
+    }
 }
 
 /// `(1 - p)^gamma` of the probabilities that a model gives to the truth, cut to 0..1; NaN stays NaN (Lin, Goyal, Girshick, He

@@ -214,6 +214,67 @@ fn hard_examples() {
     hard_example_weight(&column(&[f64::NAN]), 0.5, None).unwrap_err();
 }
 
+/// Columns long enough that a sample says where to look, also where it says something wrong.
+#[test]
+fn hard_examples_of_many() {
+    const ROWS: usize = 50_000;
+    let mixed = |i: usize| (i * 7919 % ROWS) as f64 - 20_000.0;
+    let stride = ROWS / (1 << 14);
+    let columns: [Vec<f64>; 5] = [
+        (0..ROWS).map(mixed).collect(),
+        (0..ROWS).map(|i| mixed(i % 40)).collect(),
+        vec![-0.0; ROWS],
+        (0..ROWS)
+            .map(|i| if i % stride == 0 { 1e9 } else { mixed(i) })
+            .collect(),
+        (0..ROWS)
+            .map(|i| if i % 3 == 0 { f64::INFINITY } else { -mixed(i) })
+            .collect(),
+    ];
+    for values in &columns {
+        for fraction in [1e-5, 0.1, 0.5, 0.999, 1.0] {
+            let found = hard_example_weight(&column(values), fraction, None).unwrap();
+            assert_eq!(found, hardest(values, fraction));
+        }
+    }
+    // In pieces, every fourth row null.
+    let bits = vec![0b0111_0111; ROWS / 8];
+    let mut pieces = column(&columns[0]);
+    pieces.null = NullNumber::Zero;
+    pieces.chunks = columns[0]
+        .chunks(8 * 700)
+        .map(|values| Chunk {
+            values,
+            validity: Some(Validity {
+                bytes: &bits,
+                offset: 0,
+            }),
+        })
+        .collect();
+    let there: Vec<f64> = (0..ROWS)
+        .filter(|row| row % 4 != 3)
+        .map(|row| columns[0][row])
+        .collect();
+    let mut right = hardest(&there, 0.3).into_iter();
+    let right: Vec<f64> = (0..ROWS)
+        .map(|row| {
+            if row % 4 == 3 {
+                0.0
+            } else {
+                right.next().unwrap()
+            }
+        })
+        .collect();
+    assert_eq!(hard_example_weight(&pieces, 0.3, None).unwrap(), right);
+    pieces.null = NullNumber::Error;
+    let error = hard_example_weight(&pieces, 0.3, None).unwrap_err();
+    assert!(error.to_string().contains("row 3"), "{error}");
+    let mut wrong = columns[0].clone();
+    wrong[40_000] = f64::NAN;
+    let error = hard_example_weight(&column(&wrong), 0.3, None).unwrap_err();
+    assert!(error.to_string().contains("row 40000"), "{error}");
+}
+
 #[test]
 fn doremi_published_values() {
     let found = doremi_weight(
@@ -288,6 +349,18 @@ fn sample_sizes() {
     assert_eq!(size(&[0.0]), 0.0);
     for value in [f64::MAX, 1e200, 1e-200, f64::MIN_POSITIVE, 5e-324] {
         close(&[size(&[value; 5000])], &[5000.0], 1e-12);
+    }
+    assert_eq!(size(&[-0.0, 2.0, 2.0]), 2.0);
+    let long: Vec<f64> = (0..5003).map(|i| f64::from(i % 7)).collect();
+    // Sums of whole numbers are exact in any order.
+    let sum: f64 = long.iter().sum();
+    let squares: f64 = long.iter().map(|value| value * value).sum();
+    assert_eq!(size(&long), sum * sum / squares);
+    for wrong in [-1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        let mut wrongs = long.clone();
+        wrongs[5001] = wrong;
+        let error = effective_sample_size(&column(&wrongs)).unwrap_err();
+        assert!(error.to_string().contains("row 5001"), "{error}");
     }
     let null = with_null(&[1.0, f64::NAN, 1.0], NullNumber::Zero);
     assert_eq!(effective_sample_size(&null).unwrap(), 2.0);
