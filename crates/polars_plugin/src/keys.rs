@@ -5,6 +5,9 @@ use dataset_rt_runtime::expr::{
 };
 use polars::chunked_array::ops::arity::unary_elementwise_values;
 use polars::prelude::*;
+use pyo3_polars::export::polars_arrow::array::{Array, PrimitiveArray};
+use pyo3_polars::export::polars_arrow::bitmap::Bitmap;
+use pyo3_polars::export::polars_arrow::types::NativeType;
 
 use crate::columns::{Inputs, failed, first_nan};
 
@@ -64,7 +67,15 @@ pub(crate) fn hashes(columns: &[Series], seed: u64) -> PolarsResult<UInt64Chunke
 
 /// The hashes of keys of which none may be null.
 pub(crate) fn whole_hashes(columns: &[Series], seed: u64, what: &str) -> PolarsResult<Vec<u64>> {
-    without_nulls(&hashes(columns, seed)?, what)
+    match columns {
+        // Without a column of hashes, which would be copied.
+        [column] if column.null_count() == 0 => {
+            let mut hashes = Vec::with_capacity(column.len());
+            hash_key(column, seed, &mut hashes)?;
+            Ok(hashes)
+        }
+        columns => without_nulls(&hashes(columns, seed)?, what),
+    }
 }
 
 /// The groups that the group columns make; a null is a group.
@@ -170,6 +181,32 @@ fn prepared(column: &Series) -> PolarsResult<(KeyType, Series)> {
     })
 }
 
+/// Takes the hashes of a key column.
+trait TakeHashes {
+    /// Those of a chunk, also of its nulls, and which are none.
+    fn chunk(&mut self, hashes: impl Iterator<Item = u64>, validity: Option<&Bitmap>);
+}
+
+impl TakeHashes for Vec<u64> {
+    fn chunk(&mut self, hashes: impl Iterator<Item = u64>, _validity: Option<&Bitmap>) {
+        self.extend(hashes);
+    }
+}
+
+/// Makes a column of numbers for hashes.
+struct Mapped<V: NativeType, F> {
+    of_hash: F,
+    chunks: Vec<PrimitiveArray<V>>,
+}
+
+impl<V: NativeType, F: Fn(u64) -> V> TakeHashes for Mapped<V, F> {
+    fn chunk(&mut self, hashes: impl Iterator<Item = u64>, validity: Option<&Bitmap>) {
+        let numbers = hashes.map(&self.of_hash).collect();
+        let chunk = PrimitiveArray::from_vec(numbers);
+        self.chunks.push(chunk.with_validity(validity.cloned()));
+    }
+}
+
 fn map_key<V>(
     column: &Series,
     seed: u64,
@@ -177,28 +214,67 @@ fn map_key<V>(
 ) -> PolarsResult<ChunkedArray<V>>
 where
     V: PolarsNumericType,
-    V::Array: ArrayFromIter<V::Native>,
 {
+    let name = column.name().clone();
+    if *column.dtype() == DataType::Null {
+        return Ok(ChunkedArray::full_null(name, column.len()));
+    }
+    let mut mapped = Mapped {
+        of_hash,
+        chunks: Vec::new(),
+    };
+    hash_key(column, seed, &mut mapped)?;
+    Ok(ChunkedArray::from_chunk_iter(name, mapped.chunks))
+}
+
+/// Hashes a key column chunk by chunk. One that `prepared` makes nothing but nulls of gives no chunk.
+fn hash_key(column: &Series, seed: u64, to: &mut impl TakeHashes) -> PolarsResult<()> {
     let (kind, column) = prepared(column)?;
     let seed = kind.seed(seed);
-    Ok(match column.dtype() {
-        DataType::Int64 => unary_elementwise_values(column.i64()?, |value: i64| {
-            of_hash(hash_integer(value.cast_unsigned(), seed))
-        }),
-        DataType::UInt64 => unary_elementwise_values(column.u64()?, |value: u64| {
-            of_hash(hash_integer(value, seed))
-        }),
-        DataType::String => unary_elementwise_values(column.str()?, |text: &str| {
-            of_hash(hash_bytes(text.as_bytes(), seed))
-        }),
-        DataType::Binary => unary_elementwise_values(column.binary()?, |bytes: &[u8]| {
-            of_hash(hash_bytes(bytes, seed))
-        }),
-        DataType::Boolean => unary_elementwise_values(column.bool()?, |value: bool| {
-            of_hash(hash_bytes(&[u8::from(value)], seed))
-        }),
-        _ => ChunkedArray::full_null(column.name().clone(), column.len()),
-    })
+    match column.dtype() {
+        DataType::Int64 => {
+            for chunk in column.i64()?.downcast_iter() {
+                let words = chunk.values_iter().map(|value| value.cast_unsigned());
+                to.chunk(words.map(|word| hash_integer(word, seed)), chunk.validity());
+            }
+        }
+        DataType::UInt64 => {
+            for chunk in column.u64()?.downcast_iter() {
+                let words = chunk.values_iter();
+                to.chunk(
+                    words.map(|&word| hash_integer(word, seed)),
+                    chunk.validity(),
+                );
+            }
+        }
+        DataType::String => {
+            for chunk in column.str()?.downcast_iter() {
+                let texts = chunk.values_iter();
+                to.chunk(
+                    texts.map(|text| hash_bytes(text.as_bytes(), seed)),
+                    chunk.validity(),
+                );
+            }
+        }
+        DataType::Binary => {
+            for chunk in column.binary()?.downcast_iter() {
+                let values = chunk.values_iter();
+                to.chunk(
+                    values.map(|bytes| hash_bytes(bytes, seed)),
+                    chunk.validity(),
+                );
+            }
+        }
+        DataType::Boolean => {
+            for chunk in column.bool()?.downcast_iter() {
+                let bytes = chunk.values_iter().map(|value| [u8::from(value)]);
+                to.chunk(bytes.map(|byte| hash_bytes(&byte, seed)), chunk.validity());
+            }
+        }
+        // Of no value: there are no rows, or all are null.
+        _ => {}
+    }
+    Ok(())
 }
 
 /// A value of a key in a row.

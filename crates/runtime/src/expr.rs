@@ -4,6 +4,7 @@
 //! groups as [`Codes`], and a family of functions is one file. What must be the same in every frame, splits and draws,
 //! goes by hashes of values: there groups are [`Groups`].
 
+mod class_cuts;
 mod class_weights;
 mod classes;
 mod codes;

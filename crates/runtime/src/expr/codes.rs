@@ -266,9 +266,14 @@ impl Codes {
     /// The first row of each code, `None` where no row has it.
     pub fn first_rows(&self) -> Vec<Option<usize>> {
         let mut rows = vec![None; self.bound()];
-        for (row, &code) in self.codes.iter().enumerate().rev() {
-            if let Some(first) = rows.get_mut(code as usize) {
+        let mut missing = rows.len();
+        for (row, &code) in self.codes.iter().enumerate() {
+            if missing == 0 {
+                break;
+            }
+            if let Some(first @ None) = rows.get_mut(code as usize) {
                 *first = Some(row);
+                missing -= 1;
             }
         }
         rows

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use super::class_cuts::{ClassCuts, FewCuts, ManyCuts};
 use super::hashed::{GroupCodes, Groups, HashesTo, narrow};
 use super::memory::with_room;
 use super::shares::Shares;
@@ -23,21 +24,29 @@ pub fn stratified(classes: &GroupCodes, keys: &[u64], shares: &Shares) -> Result
     if keys.len() != classes.codes().len() {
         return Err(Error::Internal("labels and keys of two lengths".to_owned()));
     }
+    Ok(match shares.parts() {
+        2 => stratified_by::<FewCuts<1>>(classes, keys, shares),
+        3 => stratified_by::<FewCuts<2>>(classes, keys, shares),
+        _ => stratified_by::<ManyCuts>(classes, keys, shares),
+    })
+}
+
+fn stratified_by<C: ClassCuts>(classes: &GroupCodes, keys: &[u64], shares: &Shares) -> Vec<u32> {
     let mut hashes = classes.sorted(keys.iter().copied());
     let mut behind = vec![0.0; shares.parts()];
-    let mut cuts = vec![Cuts::default(); classes.hashes().len()];
+    let mut cuts = C::new(classes.hashes().len());
     for class in by_hash(classes.hashes()) {
         let hashes = &mut hashes[classes.range(class)];
         if hashes.is_empty() {
             continue;
         }
         let ranks = class_ranks(hashes.len(), shares, &mut behind);
-        cuts[class] = Cuts::of_scratch(hashes, &ranks);
+        cuts.set(class, &Cuts::of_scratch(hashes, &ranks));
     }
     let mut parts = with_room(keys.len());
     let rows = classes.codes().iter().zip(keys);
-    parts.extend(rows.map(|(&class, &key)| cuts[class as usize].part(key)));
-    Ok(parts)
+    parts.extend(rows.map(|(&class, &key)| cuts.part(class as usize, key)));
+    parts
 }
 
 /// Where each part but the last ends among the rows of a class. `behind` is what each part has got too little in the
