@@ -240,8 +240,10 @@ class NativeScan:
         """Samples of each cache."""
     def metadata(self, cache_id: int, first: int, count: int, fields: list[int]) -> NativeTable:
         """cache_id, sample_id and the fields at these places of `schema`, of samples that follow each other."""
-    def payloads(self, cache_id: int, sample_ids: object, max_bytes: int) -> NativePayloads:
-        """The payloads of samples, whose ids come through `__arrow_c_stream__`."""
+    def fitting(self, cache_id: int, first: int, count: int, max_bytes: int) -> int:
+        """How many of the samples from `first` on have payloads of at most `max_bytes` together; at least one."""
+    def payloads(self, ids: object, max_bytes: int) -> NativePayloads:
+        """The payloads of samples, whose cache_id and sample_id come through `__arrow_c_stream__`."""
 
 @final
 class NativePayloads:

@@ -39,9 +39,11 @@ def scan_cache(paths: Sequence[str | Path], payload: bool = False) -> pl.LazyFra
     """Scans caches lazily: a query reads the columns and rows that it needs.
 
     Filters are applied to the metadata first, and of payloads only those of the rows that are left
-    are read, each checked. Filters on the payload itself come last. Metadata is read 65,536 rows at
-    a time, payloads 32 MiB at a time (or one, if it is longer); Polars holds a few such batches
-    until they are used.
+    are read, each checked. Filters on the payload itself come last. From Polars 2.0 on slices from
+    either end read their own rows alone; before, those up to their end, or all. Metadata is read
+    65,536 rows at a time, payloads 32 MiB at a time (or one, if it is longer); Polars holds a few
+    such batches until they are used. Its in-memory engine holds whole columns instead, those of
+    payloads too, where a filter on them follows.
 
     All samples are scanned, in the order of the paths and of the samples: no table of weights and
     no stream has a part in it, and there are no worker threads of ours.
@@ -79,7 +81,7 @@ def scan_cache(paths: Sequence[str | Path], payload: bool = False) -> pl.LazyFra
     """
     folders = path_list(paths, "paths")
     source = Source(folders, with_payload=flag(payload, "payload"))
-    if not source.with_payload and hasattr(pl, "scan_external_reader"):
+    if hasattr(pl, "scan_external_reader"):
         from dataset_rt._external_reader import scan  # noqa: PLC0415 - Polars has it from 2.0
 
         return scan(source)
@@ -96,8 +98,9 @@ class Source:
         fields = self.native.schema()
         self.fields = {name: place for place, (name, _, _) in enumerate(fields)}
         self.with_payload = with_payload
-        self.schema: dict[str, type[pl.DataType]] = {CACHE_ID: pl.UInt64, SAMPLE_ID: pl.UInt64}
-        self.schema.update((name, _TYPES[kind]) for name, kind, _ in fields)
+        self.stored: dict[str, type[pl.DataType]] = {CACHE_ID: pl.UInt64, SAMPLE_ID: pl.UInt64}
+        self.stored.update((name, _TYPES[kind]) for name, kind, _ in fields)
+        self.schema = dict(self.stored)
         if with_payload:
             if PAYLOAD in self.fields:
                 raise InvalidArgumentError(
@@ -114,6 +117,8 @@ class Source:
         columns: Sequence[str],
         filters: Sequence[pl.Expr] = (),
         row_index: tuple[str, int] | None = None,
+        *,
+        for_payloads: bool = False,
     ) -> Iterator[pl.DataFrame]:
         """Reads rows of one cache.
 
@@ -124,14 +129,19 @@ class Source:
             filters: Conditions on columns of the scan; a row that fails one is left out.
             row_index: Name of a column that numbers the samples of the cache, and the number of
                 the first one.
+            for_payloads: Whether the payloads of a batch are to fit in one of theirs.
         """
         early = [item for item in filters if PAYLOAD not in self._roots(item)]
         late = [item for item in filters if PAYLOAD in self._roots(item)]
         needed = {*columns, *(name for item in filters for name in item.meta.root_names())}
         fields = [place for name, place in self.fields.items() if name in needed]
         wanted = [*([] if row_index is None else [row_index[0]]), *columns]
-        for start in range(rows.start, rows.stop, BATCH_ROWS):
-            count = min(BATCH_ROWS, rows.stop - start)
+        next_start = rows.start
+        while next_start < rows.stop:
+            start, count = next_start, min(BATCH_ROWS, rows.stop - next_start)
+            if for_payloads:
+                count = self.native.fitting(cache_id, start, count, BATCH_BYTES)
+            next_start += count
             frame = pl.DataFrame(self.native.metadata(cache_id, start, count, fields))
             if row_index is not None:
                 name, first = row_index
@@ -139,7 +149,7 @@ class Source:
             if early:
                 frame = frame.filter(early)
             if self.with_payload and PAYLOAD in needed:
-                for part in self._with_payloads(cache_id, frame):
+                for part in self._with_payloads(frame):
                     yield _select(part.filter(late) if late else part, wanted)
             else:
                 yield _select(frame, wanted)
@@ -147,13 +157,20 @@ class Source:
     def _roots(self, item: pl.Expr) -> list[str]:
         return item.meta.root_names() if self.with_payload else []
 
-    def _with_payloads(self, cache_id: int, frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    def _with_payloads(self, frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
         done = 0
-        sample_ids = frame.select(SAMPLE_ID)
-        for table in self.native.payloads(cache_id, sample_ids, BATCH_BYTES):
-            payloads = pl.DataFrame(table)
+        for payloads in self.payloads(frame.select(CACHE_ID, SAMPLE_ID)):
             yield frame.slice(done, payloads.height).hstack(payloads)
             done += payloads.height
+
+    def payloads(self, ids: pl.DataFrame) -> Iterator[pl.DataFrame]:
+        """Reads the payloads of samples, in frames of one column and 32 MiB at most, or one row.
+
+        Args:
+            ids: Their cache_id and sample_id.
+        """
+        for table in self.native.payloads(ids, BATCH_BYTES):
+            yield pl.DataFrame(table)
 
 
 def _select(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:

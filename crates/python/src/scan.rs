@@ -64,23 +64,36 @@ impl NativeScan {
         NativeTable::new(batches)
     }
 
-    fn payloads(
+    /// How many of the samples from `first` on have payloads that make at most `max_bytes`; at least one.
+    fn fitting(
         &self,
+        py: Python<'_>,
         cache_id: u32,
-        sample_ids: &Bound<'_, PyAny>,
+        first: u64,
+        count: u32,
         max_bytes: u64,
-    ) -> PyResult<NativePayloads> {
+    ) -> usize {
+        let first = SampleRef {
+            cache: cache_id,
+            sample: first,
+        };
+        // What the index doesn't tell is an error to those who read these payloads, and to no others.
+        py.detach(|| self.caches.fitting_from(first, count.into(), max_bytes))
+            .unwrap_or(count as usize)
+    }
+
+    fn payloads(&self, ids: &Bound<'_, PyAny>, max_bytes: u64) -> PyResult<NativePayloads> {
         let mut samples = Vec::new();
-        for batch in import_stream(sample_ids)? {
-            let ids = batch
-                .columns()
-                .first()
-                .and_then(|column| column.as_primitive_opt::<UInt64Type>())
-                .ok_or_else(|| PyValueError::new_err("sample ids must be one UInt64 column"))?;
-            samples.extend(ids.values().iter().map(|&sample| SampleRef {
-                cache: cache_id,
-                sample,
-            }));
+        for batch in import_stream(ids)? {
+            let column = |place: usize| {
+                let column = batch.columns().get(place);
+                column
+                    .and_then(|column| column.as_primitive_opt::<UInt64Type>())
+                    .ok_or_else(|| PyValueError::new_err("ids must be two UInt64 columns"))
+            };
+            for (&cache, &sample) in column(0)?.values().iter().zip(column(1)?.values()) {
+                samples.push(self.caches.sample(cache, sample).into_py(ids.py())?);
+            }
         }
         Ok(NativePayloads {
             caches: self.caches.clone(),
@@ -115,7 +128,7 @@ impl NativePayloads {
                 if rest.is_empty() {
                     return Ok(None);
                 }
-                let count = self.fitting(rest)?;
+                let count = self.caches.fitting(rest, self.max_bytes)?;
                 *next += count;
                 self.read(rest.get(..count).unwrap_or_default()).map(Some)
             })
@@ -125,18 +138,6 @@ impl NativePayloads {
 }
 
 impl NativePayloads {
-    /// How many of the next samples fit; at least one.
-    fn fitting(&self, samples: &[SampleRef]) -> Result<usize, Error> {
-        let mut bytes = 0_u64;
-        for (i, &sample) in samples.iter().enumerate() {
-            bytes += u64::from(self.caches.facts(sample)?.len);
-            if bytes > self.max_bytes {
-                return Ok(i.max(1));
-            }
-        }
-        Ok(samples.len())
-    }
-
     fn read(&self, samples: &[SampleRef]) -> Result<RecordBatch, Error> {
         let plan = self.caches.read(samples.to_vec())?;
         let buffers = JoinedBuffers::allocate(plan.lengths());

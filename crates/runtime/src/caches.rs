@@ -144,6 +144,12 @@ impl Caches {
     /// # Errors
     /// [`Error::Damaged`] for an index that can't be read.
     pub fn facts(&self, sample: SampleRef) -> Result<PayloadFacts> {
+        mapped::ensure_guard();
+        self.guarded_facts(sample)
+    }
+
+    /// As [`Caches::facts`], for many samples: the caller calls [`mapped::ensure_guard`] once, before all of them.
+    pub(crate) fn guarded_facts(&self, sample: SampleRef) -> Result<PayloadFacts> {
         let record = self.cache(sample)?.record(sample.sample);
         let record = record.map_err(|error| of_sample(error, sample))?;
         Ok(PayloadFacts {
@@ -152,12 +158,62 @@ impl Caches {
         })
     }
 
+    /// How many of some samples have payloads that make at most `max_bytes` together; at least one, where there is one.
+    ///
+    /// # Errors
+    /// [`Error::UnknownSample`] and [`Error::Damaged`] for an index that can't be read.
+    pub fn fitting(&self, samples: &[SampleRef], max_bytes: u64) -> Result<usize> {
+        mapped::ensure_guard();
+        let (mut count, mut bytes) = (0, 0);
+        // By runs of one cache, whose maps are asked once whether they are intact.
+        for run in samples.chunk_by(|a, b| a.cache == b.cache) {
+            let cache = self.cache(run[0])?;
+            let before = count;
+            for &sample in run {
+                self.loaded.sample(sample.cache.into(), sample.sample)?;
+                let record = cache.found_record(sample.sample);
+                bytes += u64::from(record.map_err(|error| of_sample(error, sample))?.raw_len);
+                if bytes > max_bytes && count > 0 {
+                    break;
+                }
+                count += 1;
+            }
+            cache.index_intact()?;
+            if count - before < run.len() {
+                break;
+            }
+        }
+        Ok(count)
+    }
+
+    /// The same of `count` samples from the first on, which follow each other. What the index says isn't checked further
+    /// than its blocks.
+    ///
+    /// # Errors
+    /// As [`Caches::fitting`].
+    pub fn fitting_from(&self, first: SampleRef, count: u64, max_bytes: u64) -> Result<usize> {
+        let Some(more) = count.checked_sub(1) else {
+            return Ok(0);
+        };
+        let last = first.sample.saturating_add(more);
+        self.loaded.sample(first.cache.into(), last)?;
+        mapped::ensure_guard();
+        let lens = self.cache(first)?.raw_lens(first.sample..last + 1)?;
+        let mut bytes = 0;
+        let fits = |len: &&u32| {
+            bytes += u64::from(**len);
+            bytes <= max_bytes
+        };
+        Ok(lens.iter().take_while(fits).count().max(1))
+    }
+
     /// The first `n` bytes of a payload, or all of a shorter one. Of an uncompressed payload nothing else is read, so
     /// that its checksum is not compared; a compressed one is read whole and checked.
     ///
     /// # Errors
     /// [`Error::Damaged`] and [`Error::Io`].
     pub fn head(&self, sample: SampleRef, n: u32) -> Result<Vec<u8>> {
+        mapped::ensure_guard();
         let cache = self.cache(sample)?;
         let record = cache.record(sample.sample);
         let record = record.map_err(|error| of_sample(error, sample))?;
@@ -191,7 +247,6 @@ impl Caches {
     }
 
     fn cache(&self, sample: SampleRef) -> Result<&Cache> {
-        mapped::ensure_guard();
         self.loaded
             .sample(sample.cache.into(), sample.sample)
             .and_then(|sample| {

@@ -103,6 +103,43 @@ fn payloads_come_in_the_order_of_the_rows() {
 }
 
 #[test]
+fn samples_whose_payloads_fit() {
+    let base = scratch();
+    let small = write_small(base.path(), "a", 1).unwrap().path;
+    let compressed = write(base.path(), lz4(), 1, "b", None, 2, 9_000, &[5_000]).unwrap();
+    let caches = Caches::open(&[small, compressed.path], OPTIONS, &Cancel::new()).unwrap();
+    let lens: Vec<u64> = (0..9_000).map(|i| payload(2, i).len() as u64).collect();
+    for (first, count) in [(0, 9_000), (4_990, 20), (8_999, 1)] {
+        let samples: Vec<_> = (first..first + count).map(|i| sample(1, i)).collect();
+        let lens = &lens[first as usize..(first + count) as usize];
+        for fits in [1, count / 3, count - 1, count] {
+            let fits = fits.max(1) as usize;
+            let bytes: u64 = lens[..fits].iter().sum();
+            // Empty payloads that follow fit too.
+            let fits = fits + lens[fits..].iter().take_while(|&&len| len == 0).count();
+            assert_eq!(caches.fitting(&samples, bytes).unwrap(), fits);
+            let found = caches.fitting_from(samples[0], count, bytes).unwrap();
+            assert_eq!(found, fits);
+        }
+        assert!(caches.fitting(&samples, 0).unwrap() >= 1);
+        assert!(caches.fitting_from(samples[0], count, 0).unwrap() >= 1);
+    }
+    let both = [sample(0, 7), sample(1, 7), sample(0, 8)];
+    let bytes = (payload(1, 7).len() + payload(2, 7).len()) as u64;
+    assert_eq!(caches.fitting(&both, bytes).unwrap(), 2);
+    assert_eq!(caches.fitting(&both, bytes - 1).unwrap(), 1);
+    assert_eq!(caches.fitting(&both, u64::MAX).unwrap(), 3);
+    assert_eq!(caches.fitting(&[], 5).unwrap(), 0);
+    assert_eq!(caches.fitting_from(sample(1, 0), 0, 5).unwrap(), 0);
+    for unknown in [sample(1, 9_000), sample(2, 0)] {
+        let error = caches.fitting(&[unknown], 5);
+        assert!(matches!(error, Err(Error::UnknownSample { .. })));
+        let error = caches.fitting_from(unknown, 1, 5);
+        assert!(matches!(error, Err(Error::UnknownSample { .. })));
+    }
+}
+
+#[test]
 fn kept_caches_are_the_ones_that_stand_there() {
     let base = scratch();
     let path = write_small(base.path(), "a", 1).unwrap().path;

@@ -3,6 +3,7 @@
 use crate::active::SampleRef;
 use crate::caches::{Caches, PayloadFacts};
 use crate::error::{Error, Result};
+use crate::mapped;
 use crate::reader::{JoinedBuffers, MAX_BLOCK_BYTES};
 
 mod mime;
@@ -62,11 +63,13 @@ pub fn payload_facts(
     rows: impl Iterator<Item = Ids>,
     unreadable: Unreadable,
 ) -> Result<Vec<Option<PayloadFacts>>> {
+    mapped::ensure_guard();
     rows.map(|ids| {
         let Some(ids) = ids else {
             return Ok(None);
         };
-        unreadable.settle(sample(caches, ids).and_then(|sample| caches.facts(sample)))
+        let facts = sample(caches, ids).and_then(|sample| caches.guarded_facts(sample));
+        unreadable.settle(facts)
     })
     .collect()
 }
@@ -101,13 +104,14 @@ pub fn payloads(
     unreadable: Unreadable,
     mut take: impl FnMut(Option<&[u8]>),
 ) -> Result<()> {
+    mapped::ensure_guard();
     let mut found = Vec::with_capacity(rows.len());
     let mut total = 0_u64;
     for &ids in rows {
         let one = match ids {
             None => None,
             Some(ids) => unreadable.settle(sample(caches, ids).and_then(|sample| {
-                let facts = caches.facts(sample)?;
+                let facts = caches.guarded_facts(sample)?;
                 Ok((sample, facts.len))
             }))?,
         };

@@ -1,5 +1,6 @@
 //! An open cache.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -168,6 +169,25 @@ impl Cache {
         let record = self.found_record(sample);
         self.index_intact()?;
         record
+    }
+
+    /// Lengths of the payloads of samples that follow each other, as the index has them: those who read the payloads check.
+    pub(crate) fn raw_lens(&self, samples: Range<u64>) -> Result<Vec<u32>> {
+        let lens = match &self.raw_lens {
+            None => {
+                let range = samples.start * INDEX_ENTRY_LEN..samples.end * INDEX_ENTRY_LEN;
+                let (entries, _) = self.entries.bytes(range)?.as_chunks();
+                let lens = entries.iter().map(IndexEntry::decode);
+                lens.map(|entry| entry.stored_len).collect()
+            }
+            Some(region) => {
+                let range = samples.start * RAW_LEN_LEN..samples.end * RAW_LEN_LEN;
+                let (lens, _) = region.bytes(range)?.as_chunks();
+                lens.iter().map(|&len| u32::from_le_bytes(len)).collect()
+            }
+        };
+        self.index_intact()?;
+        Ok(lens)
     }
 
     /// An error when index entries that were read may have been zeros: see [`Region::intact`].
