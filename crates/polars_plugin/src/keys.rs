@@ -189,7 +189,8 @@ trait TakeHashes {
 
 impl TakeHashes for Vec<u64> {
     fn chunk(&mut self, hashes: impl Iterator<Item = u64>, _validity: Option<&Bitmap>) {
-        self.extend(hashes);
+        // Not `extend`, whose loop calls the iterator for each value.
+        hashes.for_each(|hash| self.push(hash));
     }
 }
 
@@ -201,7 +202,8 @@ struct Mapped<V: NativeType, F> {
 
 impl<V: NativeType, F: Fn(u64) -> V> TakeHashes for Mapped<V, F> {
     fn chunk(&mut self, hashes: impl Iterator<Item = u64>, validity: Option<&Bitmap>) {
-        let numbers = hashes.map(&self.of_hash).collect();
+        let mut numbers = Vec::with_capacity(hashes.size_hint().0);
+        hashes.for_each(|hash| numbers.push((self.of_hash)(hash)));
         let chunk = PrimitiveArray::from_vec(numbers);
         self.chunks.push(chunk.with_validity(validity.cloned()));
     }
