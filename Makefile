@@ -151,7 +151,7 @@ bench-growth: bench-venv
 bench-expressions: bench-venv
 	$(BENCH_PY) -m benches.expressions $(EXPRESSIONS)
 
-## make bench-page    docs/benchmarks.md from the results of the runs
+## make bench-page    the pages of figures in docs/ from the results of the runs
 .PHONY: bench-page
 bench-page: bench-venv
 	$(BENCH_PY) -m benches.page
@@ -185,7 +185,7 @@ bench-smoke: $(VENV)/test.stamp
 	rm -rf $(VENV)/bench-smoke
 	$(PY) -m benches.run --quick --dir $(VENV)/bench-smoke
 	$(PY) -m benches.peers --quick --workloads W1 --only dataset_rt --dir $(VENV)/bench-smoke
-	$(PY) -m benches.page --any --dir $(VENV)/bench-smoke --out $(VENV)/bench-smoke/page.md
+	$(PY) -m benches.page --any --dir $(VENV)/bench-smoke --out $(VENV)/bench-smoke
 
 ## make fuzz-smoke    a fixed number of runs of each fuzz target, with a fixed seed
 .PHONY: fuzz-smoke

@@ -1,14 +1,17 @@
-"""Writes docs/benchmarks.md from the results of the runs: `python -m benches.page`.
+"""Writes the pages of figures in docs/ from the results of the runs: `python -m benches.page`.
 
-The text is in `page.md`; every figure comes from JSON files in `bench-results`. Of each block the
-latest run of one build counts; a build's runs are never mixed with another's.
+Their texts are in `page.md` and `page_expressions.md`; every figure comes from JSON files in
+`bench-results`. Of each block the latest run of one build counts; on a page a build's runs are
+never mixed with another's. A page without results stays as it is.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,16 +22,8 @@ from .targets import EXPRESSIONS, TARGETS, Results, amount
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-REPOSITORY = Path(__file__).resolve().parents[1]
-TEMPLATE = Path(__file__).with_name("page.md")
-PAGE = REPOSITORY / "docs" / "benchmarks.md"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
 NOTHING = "Not run yet on this machine."
-EXPRESSIONS_NOTE = """
-The ways of a row give the same values, which is checked; a hash or a draw of another kind, and
-names instead of numbers, are timed alone. `NumPy bincount` takes classes for places in an array,
-which small whole numbers alone allow. What calls Python for each row is timed on a part of the
-rows, and its time scaled to all. Plain Polars runs lazily, so that it computes no part of a formula
-twice. Rows named "one thread" run in processes in which Polars, or torch, has one."""
 SHUFFLES = {"all": "", "blocks": "◦", "buffer": "▫", "draws": ""}
 
 
@@ -36,57 +31,80 @@ class PageError(Exception):
     """The results do not make a page."""
 
 
+@dataclass(frozen=True)
+class Page:
+    """A page of docs/."""
+
+    name: str
+    template: str
+    of_expressions: bool
+    """Whether it shows runs of `make bench-expressions`; it shows the others else."""
+
+    def runs(self, folder: Path, *, every: bool) -> list[dict[str, Any]]:
+        """The runs that it shows: those of the build of the latest one."""
+        runs = [
+            run
+            for run in map(_load, sorted(folder.glob("*.json")))
+            if _is_of_expressions(run) == self.of_expressions
+            and (every or not (run["quick"] or run["machine"]["build"] != "release"))
+        ]
+        if runs:
+            # The others are of the past.
+            module = max(runs, key=lambda run: str(run.get("time", "")))["machine"]["module"]
+            runs = [run for run in runs if run["machine"]["module"] == module]
+        return runs
+
+    def text(self, runs: list[dict[str, Any]]) -> str:
+        """The whole page."""
+        results = Results()
+        for run in runs:
+            for block in run.get("blocks", ()):
+                cases = {f"{case['work']}/{case['way']}": case for case in block["cases"]}
+                # A later run of some cases of a block leaves the others.
+                results.blocks[block["name"]] = results.blocks.get(block["name"], {}) | cases
+            results.peers |= run.get("workloads", {})
+        targets = _targets_of_expressions if self.of_expressions else _targets
+        parts = {
+            "disk": DISK,
+            "machine": _machine(runs),
+            "targets": "\n".join(targets(results)),
+            "peers": "\n".join(_peers(results)) or NOTHING,
+            "notes": "\n".join(_notes(results)),
+            "growth": "\n".join(_block(results, "growth")) or NOTHING,
+            "bench": "\n".join(_all_blocks(results)) or NOTHING,
+            "expressions": "\n".join(_expressions(results)) or NOTHING,
+        }
+        text = Path(__file__).with_name(self.template).read_text(encoding="utf-8")
+        for name, part in parts.items():
+            text = text.replace("{{" + name + "}}", part)
+        if mark := re.search(r"\{\{.*?\}\}", text):
+            message = f"{self.template} has {mark.group()}, which is no part of a page"
+            raise PageError(message)
+        return text
+
+
+READING = Page("benchmarks.md", "page.md", of_expressions=False)
+EXPRESSIONS_PAGE = Page("benchmarks-expressions.md", "page_expressions.md", of_expressions=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benches.page", description=__doc__)
     parser.add_argument("--dir", type=Path, default=Path("bench-results"), help="the results")
-    parser.add_argument("--out", type=Path, default=PAGE, help="default docs/benchmarks.md")
-    parser.add_argument("--check", action="store_true", help="only shows that it can be made")
+    parser.add_argument("--out", type=Path, default=DOCS, help="a folder (default docs)")
     parser.add_argument("--any", action="store_true", help="quick runs and debug builds too")
     options = parser.parse_args()
-    try:
-        text = page(options.dir, every=options.any)
-    except PageError as error:
-        sys.exit(str(error))
-    if not options.check:
-        options.out.write_text(text, encoding="utf-8")
-        print(options.out)
-
-
-def page(folder: Path, *, every: bool = False) -> str:
-    """The whole page. `every` takes runs that mean nothing, for tests of this program."""
-    runs = [_load(path) for path in sorted(folder.glob("*.json"))]
-    runs = [
-        run for run in runs if every or not (run["quick"] or run["machine"]["build"] != "release")
-    ]
-    if runs:
-        # The build of the latest run: the others are of the past.
-        module = max(runs, key=lambda run: str(run.get("time", "")))["machine"]["module"]
-        runs = [run for run in runs if run["machine"]["module"] == module]
-    results = Results()
-    for run in runs:
-        for block in run.get("blocks", ()):
-            cases = {f"{case['work']}/{case['way']}": case for case in block["cases"]}
-            # A later run of some cases of a block leaves the others.
-            results.blocks[block["name"]] = results.blocks.get(block["name"], {}) | cases
-        results.peers |= run.get("workloads", {})
-    parts = {
-        "disk": DISK,
-        "machine": _machine(runs),
-        "targets": "\n".join(_targets(results)),
-        "peers": "\n".join(_peers(results)) or NOTHING,
-        "notes": "\n".join(_notes(results)),
-        "growth": "\n".join(_block(results, "growth")) or NOTHING,
-        "bench": "\n".join(_all_blocks(results)) or NOTHING,
-        "expressions": "\n".join(_expressions(results)),
-    }
-    text = TEMPLATE.read_text(encoding="utf-8")
-    for name, part in parts.items():
-        mark = "{{" + name + "}}"
-        if mark not in text:
-            message = f"{TEMPLATE} has no {mark}"
-            raise PageError(message)
-        text = text.replace(mark, part)
-    return text
+    for page in (READING, EXPRESSIONS_PAGE):
+        runs = page.runs(options.dir, every=options.any)
+        path = options.out / page.name
+        if not runs:
+            print(f"{path} is left as it is: no results")
+            continue
+        try:
+            text = page.text(runs)
+        except PageError as error:
+            sys.exit(str(error))
+        path.write_text(text, encoding="utf-8")
+        print(path)
 
 
 def _load(path: Path) -> dict[str, Any]:
@@ -95,6 +113,10 @@ def _load(path: Path) -> dict[str, Any]:
         message = f"{path} is no result of a benchmark"
         raise PageError(message)
     return run
+
+
+def _is_of_expressions(run: dict[str, Any]) -> bool:
+    return any(block["name"].startswith(EXPRESSIONS) for block in run.get("blocks", ()))
 
 
 def _machine(runs: list[dict[str, Any]]) -> str:
@@ -119,12 +141,18 @@ def _head(*cells: str) -> Iterator[str]:
     yield "|" + "---|" * len(cells)
 
 
-def _targets(results: Results) -> Iterator[str]:
+def _table_of_targets(results: Results, *, of_expressions: bool) -> Iterator[str]:
     yield from _head("work", "target", "found", "", "command")
     for target in TARGETS:
+        if (target.kind == "expressions") != of_expressions:
+            continue
         found = target.found(results)
         verdict = {None: "", True: "met", False: "**missed**"}[found.met]
         yield _row([target.work, target.aim, found.text, verdict, f"`{target.command}`"])
+
+
+def _targets(results: Results) -> Iterator[str]:
+    yield from _table_of_targets(results, of_expressions=False)
     for order in ("ordered", "shuffled"):
         aim = "flat within 20 % beyond the limit's own growth"
         yield _row([f"cost a sample, 100 k to 10 M, {order}", aim, *_flat(results, order)])
@@ -134,10 +162,13 @@ def _targets(results: Results) -> Iterator[str]:
     reading, writing = ("ordered", "shuffled", "weighted"), ("write, on disk",)
     yield _row(["every row of reading", "never below any peer", *_first(results, reading)])
     yield _row(["every row of writing", "never below any peer", *_first(results, writing)])
+
+
+def _targets_of_expressions(results: Results) -> Iterator[str]:
+    yield from _table_of_targets(results, of_expressions=True)
     plain = ("NumPy", "plain Polars")
-    yield _row(
-        ["every expression", f"never slower than {' or '.join(plain)}", *_beside(results, plain, 1)]
-    )
+    aim = f"never slower than {' or '.join(plain)}"
+    yield _row(["every expression", aim, *_beside(results, plain, 1)])
     slow = ("scikit-learn", "map_elements")
     yield _row(["every expression", f"20 times {' and '.join(slow)}", *_beside(results, slow, 20)])
 
@@ -268,17 +299,13 @@ def _way(key: str, work: str) -> str:
 
 def _all_blocks(results: Results) -> Iterator[str]:
     for name in results.blocks:
-        if name != "growth" and not name.startswith(EXPRESSIONS):
+        if name != "growth":
             yield f"\n### {name}\n"
             yield from _block(results, name)
 
 
 def _expressions(results: Results) -> Iterator[str]:
-    names = [name for name in results.blocks if name.startswith(EXPRESSIONS)]
-    if names:
-        yield "## Expressions"
-        yield EXPRESSIONS_NOTE
-    for name in names:
+    for name in results.blocks:
         yield f"\n### {name.removeprefix(EXPRESSIONS)}\n"
         yield from _block(results, name)
 

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("numpy")
 
 from benches.instructions.count import functions
-from benches.page import page
+from benches.page import EXPRESSIONS_PAGE, READING, Page
 from benches.peers.catalogue import OURS
 from benches.peers.summary import KINDS, cell, workload_summary
 
@@ -105,6 +105,10 @@ def run(module: str, time: str, rate: float) -> dict[str, Any]:
     }
 
 
+def page(folder: Path, which: Page = READING) -> str:
+    return which.text(which.runs(folder, every=False))
+
+
 @pytest.mark.parametrize(("rate", "verdict"), [(950_000, "| met |"), (850_000, "**missed**")])
 def test_the_page_says_which_targets_are_met(tmp_path: Path, rate: float, verdict: str) -> None:
     (tmp_path / "bench-1.json").write_text(json.dumps(run("new", "2026-01-02", rate)))
@@ -116,8 +120,20 @@ def test_the_page_says_which_targets_are_met(tmp_path: Path, rate: float, verdic
 
 
 def test_a_page_without_results_has_no_figures(tmp_path: Path) -> None:
-    assert "not run" in page(tmp_path)
-    assert "{{" not in page(tmp_path)
+    for which in (READING, EXPRESSIONS_PAGE):
+        assert "not run" in page(tmp_path, which)
+        assert "{{" not in page(tmp_path, which)
+
+
+def test_a_build_of_expressions_is_no_build_of_reading(tmp_path: Path) -> None:
+    (tmp_path / "bench.json").write_text(json.dumps(run("old", "2026-01-01", 950_000)))
+    newer = run("new", "2026-01-02", 1.0)
+    newer["blocks"] = [expression("one", {"NumPy": 1.5})]
+    (tmp_path / "expressions.json").write_text(json.dumps(newer))
+    [found] = [text for text in page(tmp_path).splitlines() if text.startswith("| W1 ordered |")]
+    assert "95%" in found
+    assert "### one" not in page(tmp_path)
+    assert "### one" in page(tmp_path, EXPRESSIONS_PAGE)
 
 
 def expression(name: str, ratios: dict[str, float]) -> dict[str, Any]:
@@ -133,6 +149,11 @@ def expression(name: str, ratios: dict[str, float]) -> dict[str, Any]:
     return {"name": f"expressions.{name}", "cases": [case]}
 
 
+def _every_expression(folder: Path) -> list[str]:
+    lines = page(folder, EXPRESSIONS_PAGE).splitlines()
+    return [text for text in lines if text.startswith("| every expression")]
+
+
 def test_the_page_names_the_expressions_that_fall_short(tmp_path: Path) -> None:
     found = run("new", "2026-01-02", 1.0)
     found["blocks"] = [
@@ -140,11 +161,11 @@ def test_the_page_names_the_expressions_that_fall_short(tmp_path: Path) -> None:
         expression("two", {"NumPy bincount": 1.0, "map_elements": 40.0}),
     ]
     (tmp_path / "expressions-1.json").write_text(json.dumps(found))
-    lines = [text for text in page(tmp_path).splitlines() if text.startswith("| every expression")]
+    lines = _every_expression(tmp_path)
     plain, slow = lines
     assert "| one: plain Polars hash (0.80) | **missed** |" in plain
     assert "| one: scikit-learn (19.00) | **missed** |" in slow
     found["blocks"] = found["blocks"][1:]
     (tmp_path / "expressions-1.json").write_text(json.dumps(found))
-    lines = [text for text in page(tmp_path).splitlines() if text.startswith("| every expression")]
+    lines = _every_expression(tmp_path)
     assert all("| met |" in text for text in lines)

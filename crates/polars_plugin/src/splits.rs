@@ -45,10 +45,16 @@ struct HashSplit {
 fn hash_split(inputs: &[Series], kwargs: HashSplit) -> PolarsResult<Series> {
     let inputs = Inputs::new(inputs, 0, 1)?;
     let shares = shares(&kwargs.shares)?;
-    let parts = by_hash::<UInt8Type>(&inputs, kwargs.keys, seed(kwargs.seed), |hash| {
-        byte(shares.part(hash))
-    })?;
-    Ok(parts.into_series())
+    let (keys, seed) = (kwargs.keys, seed(kwargs.seed));
+    let parts = match *shares.reached() {
+        // The usual splits, in two and three, without a loop for each row.
+        [second] => by_hash::<UInt8Type>(&inputs, keys, seed, |hash| u8::from(hash >= second)),
+        [second, third] => by_hash::<UInt8Type>(&inputs, keys, seed, |hash| {
+            u8::from(hash >= second) + u8::from(hash >= third)
+        }),
+        _ => by_hash::<UInt8Type>(&inputs, keys, seed, |hash| byte(shares.part(hash))),
+    };
+    Ok(parts?.into_series())
 }
 
 #[derive(Deserialize)]

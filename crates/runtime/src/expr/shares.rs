@@ -113,6 +113,11 @@ impl Shares {
         self.ends.len()
     }
 
+    /// The first hash of each part but the first. A part that has no hash has none here.
+    pub fn reached(&self) -> &[u64] {
+        &self.reached
+    }
+
     /// The part of a hash: the first that ends above it.
     #[inline(always)]
     pub fn part(&self, hash: u64) -> u32 {
