@@ -113,7 +113,7 @@ impl Numbers<'_> {
         self.chunks.iter().map(there).sum()
     }
 
-    /// Every so manieth of the values that are there, unchecked.
+    /// One of `step` rows of each chunk, where it has a value; unchecked.
     pub(super) fn sample(&self, step: usize) -> impl Iterator<Item = f64> {
         self.chunks.iter().flat_map(move |chunk| {
             let rows = chunk.values.iter().enumerate().step_by(step.max(1));
