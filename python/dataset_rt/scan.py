@@ -40,10 +40,10 @@ def scan_cache(paths: Sequence[str | Path], payload: bool = False) -> pl.LazyFra
 
     Filters are applied to the metadata first, and of payloads only those of the rows that are left
     are read, each checked. Filters on the payload itself come last. From Polars 2.0 on slices from
-    either end read their own rows alone; before, those up to their end, or all. Metadata is read
-    65,536 rows at a time, payloads 32 MiB at a time (or one, if it is longer); Polars holds a few
-    such batches until they are used. Its in-memory engine holds whole columns instead, those of
-    payloads too, where a filter on them follows.
+    either end read their own rows alone, before that `head` does. Metadata is read 65,536 rows at a
+    time, payloads 32 MiB at a time (or one, if it is longer); Polars holds a few such batches until
+    they are used. Its in-memory engine holds whole columns instead, those of payloads too, where a
+    filter on them follows.
 
     All samples are scanned, in the order of the paths and of the samples: no table of weights and
     no stream has a part in it, and there are no worker threads of ours.
